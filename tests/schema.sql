@@ -45,6 +45,20 @@ COMMENT ON SCHEMA holdfast IS 'Holdfast: the kernel';
 
 
 --
+-- Name: ingest; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA ingest;
+
+
+--
+-- Name: SCHEMA ingest; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA ingest IS 'Holdfast: partitioned pulls from a source into a table, with a watermark';
+
+
+--
 -- Name: ops; Type: SCHEMA; Schema: -; Owner: -
 --
 
@@ -56,6 +70,20 @@ CREATE SCHEMA ops;
 --
 
 COMMENT ON SCHEMA ops IS 'Holdfast: runs that people and programs queue, watch and cancel';
+
+
+--
+-- Name: rules; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA rules;
+
+
+--
+-- Name: SCHEMA rules; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA rules IS 'Holdfast: bulk changes that are previewed, applied and explained';
 
 
 --
@@ -131,7 +159,6 @@ CREATE TYPE flow.task_execution_context AS (
 
 CREATE TYPE holdfast.admission AS (
 	ids bigint[],
-	holds jsonb,
 	charges jsonb,
 	at timestamp with time zone,
 	refused integer,
@@ -140,7 +167,25 @@ CREATE TYPE holdfast.admission AS (
 	ended_ids bigint[],
 	pending bigint[],
 	shared bigint[],
-	tight integer
+	tight integer,
+	pair_steps bigint[],
+	pair_limits bigint[],
+	holders bigint[],
+	firsts integer[],
+	held bigint[],
+	is_charged_last boolean
+);
+
+
+--
+-- Name: call_pick; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.call_pick AS (
+	ids bigint[],
+	calls integer[],
+	run_ids uuid[],
+	is_over boolean
 );
 
 
@@ -156,7 +201,11 @@ CREATE TYPE holdfast.claimed_step AS (
 	attempt integer,
 	lease_id bigint,
 	lease_until timestamp with time zone,
-	cursor jsonb
+	cursor jsonb,
+	batch_key text,
+	call integer,
+	tenant text,
+	is_alone boolean
 );
 
 
@@ -446,6 +495,8 @@ CREATE TABLE holdfast.steps (
     holds bigint[],
     charge numeric(20,6),
     limited_by bigint,
+    batch_key text,
+    alone boolean,
     CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
     CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
@@ -677,11 +728,13 @@ CREATE FUNCTION flow.fill_limits(steps jsonb, context jsonb) RETURNS jsonb
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 begin
-  if not coalesce(fill_limits.steps @? '$[*] ? (exists (@.limits) || exists (@.weight))', false) then
+  if not coalesce(fill_limits.steps @? '$[*] ? (exists (@.limits) || exists (@.weight) || '
+                                       '@.batch_key like_regex "[{]")', false) then
     return fill_limits.steps;
   end if;
   return (
-    select jsonb_agg((p.step - 'limits' - 'weight') || jsonb_strip_nulls(jsonb_build_object(
+    select jsonb_agg((p.step - 'limits' - 'weight' - 'batch_key') || jsonb_strip_nulls(jsonb_build_object(
+             'batch_key', holdfast.fill_template(p.step ->> 'batch_key', fill_limits.context, 'context'),
              'limits', case when p.step ? 'limits' then to_jsonb(array(
                select holdfast.fill_template(t.name, fill_limits.context, 'context')
                  from unnest(holdfast.planned_limits(p.step)) with ordinality t (name, no)
@@ -718,8 +771,19 @@ CREATE TABLE holdfast.runs (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     input jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
-    CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
+    queued_at timestamp with time zone,
+    window_size integer,
+    to_admit integer DEFAULT 0 NOT NULL,
+    admitted_until bigint DEFAULT 0 NOT NULL,
+    admits text DEFAULT 'untried'::text NOT NULL,
+    first_left integer,
+    left_out integer DEFAULT 0 NOT NULL,
+    dependent integer DEFAULT 0 NOT NULL,
+    halt text,
+    halted_at timestamp with time zone,
+    halted_by text,
+    halt_reason text,
+    CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05');
 
@@ -1699,7 +1763,9 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
 declare
   clock constant timestamptz := holdfast.clock();
   present holdfast.runs;
+  untried int;
 begin
+  perform pg_advisory_xact_lock(holdfast.run_lock(run.id));
   -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
@@ -1710,24 +1776,32 @@ begin
                             run.id::text);
   end if;
   run := present;
+  untried := case when run.window_size is not null or run.halt = 'stopped'
+                  then holdfast.count_unadmitted(run) - run.left_out else 0 end;
   if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or run.failed > 0)),
+                                       and (m.event <> 'reopened' or run.failed + untried > 0)),
                format('%s is final for a %s', run.state, run.machine)),
       run.id::text);
   end if;
-  if act_on_run.event = 'reopened' and run.failed = 0 then
+  if act_on_run.event = 'reopened' and run.failed + untried <= 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
       'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
-  if act_on_run.event in ('cancelled', 'reopened') then
+  if act_on_run.event = 'reopened' and run.window_size is not null then
+    update holdfast.runs r
+       set admits = 'failed', to_admit = run.failed + untried, admitted_until = 0, first_left = null
+     where r.id = run.id;
+    perform holdfast.admit_lot(run.id, clock);
+  elsif act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
-    perform holdfast.move_run_steps(run.id, 10000);
+    perform holdfast.move_run_steps(run.id, 1000);
+    perform holdfast.wake_movers(run.id);
   end if;
   return (select r.state from holdfast.runs r where r.id = run.id);
 end
@@ -1815,13 +1889,70 @@ $$;
 
 
 --
+-- Name: add_limit_states(text[], text[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.add_limit_states(names text[], tenants text[], has_exact boolean) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  new_names text[];
+  new_tenants text[];
+begin
+  with name as materialized (
+    select u.name, u.tenant, coalesce(holdfast.limit_family(u.name), u.name) as family
+      from unnest(add_limit_states.names, add_limit_states.tenants) u (name, tenant)
+     group by u.name, u.tenant),
+  ruled as materialized (
+    select g.family, g.tenant, r.tenant as rule_tenant
+      from (select n.family, n.tenant from name n group by n.family, n.tenant) g
+      join (select r.name, r.tenant from holdfast.limits r
+             where r.name = any (array(select n.family from name n))) r
+        on r.name = g.family and r.tenant in (g.tenant, '*')),
+  wanted as (
+    select n.name, f.rule_tenant
+      from name n
+      join ruled f on f.family = n.family and f.tenant = n.tenant
+    union
+    select n.name, r.tenant
+      from name n
+      join (select r.name, r.tenant from holdfast.limits r
+             where add_limit_states.has_exact and r.name = any (array(select n.name from name n))) r
+        on r.name = n.name and r.tenant in (n.tenant, '*'))
+  select array_agg(w.name order by w.name, w.rule_tenant), array_agg(w.rule_tenant order by w.name, w.rule_tenant)
+    into new_names, new_tenants
+    from wanted w
+    left join (select t.name, t.tenant from holdfast.limit_states t
+                where t.name = any (add_limit_states.names)) t
+      on t.name = w.name and t.tenant = w.rule_tenant
+   where t.name is null;
+  -- By name, and before any state is locked: who makes the same states meanwhile is waited for in one order.
+  insert into holdfast.limit_states (name, tenant)
+  select u.name, u.tenant from unnest(new_names, new_tenants) u (name, tenant) order by u.name, u.tenant
+  on conflict (name, tenant) do nothing;
+  return coalesce(cardinality(new_names), 0);
+end
+$$;
+
+
+--
 -- Name: add_steps(uuid, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
@@ -1832,6 +1963,11 @@ declare
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  if jsonb_path_exists(add_steps.steps, '$[*] ? (@.due_at != null)')
+     and exists (select from holdfast.runs r where r.id = add_steps.run_id and r.window_size is not null) then
+    perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
+                                            add_steps.run_id), 'leave due_at out', 'due_at');
+  end if;
   outside := holdfast.outside_names(add_steps.steps);
   outside_ids := array(  -- by name, one by one: a join may read the whole run
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
@@ -1856,25 +1992,28 @@ begin
              'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits,
-                              due_at, created_at, input, limits, weight)
+                              due_at, created_at, input, limits, weight, batch_key)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
          coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
          coalesce((select p.policy from holdfast.policies p
                     where p.policy = holdfast.policy_name(u.plan ->> 'policy', r.tenant)),
                   u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
-         case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
+         case when t.phase = 'open' and w.waits is null and r.window_size is null
+              then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
          clock, coalesce(u.plan -> 'input', '{}'),
          case when u.plan ? 'limits' or d.limits is not null
               then holdfast.limits_for(holdfast.planned_limits(u.plan), d.limits, u.plan -> 'input') end,
          case when u.plan ? 'weight' or d.weight is not null
-              then holdfast.weight_for((u.plan ->> 'weight')::numeric, d.weight, d.call_weight, u.plan -> 'input') end
+              then holdfast.weight_for((u.plan ->> 'weight')::numeric, d.weight, d.call_weight, u.plan -> 'input') end,
+         case when u.plan ? 'batch_key' or d.batch > 1
+              then holdfast.batch_key_for(u.plan ->> 'batch_key', d.batch, d.batch_by, u.plan -> 'input') end
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
     left join lateral (
-      select o.limits, o.weight, o.call_weight from holdfast.kinds o
+      select o.limits, o.weight, o.call_weight, o.batch, o.batch_by from holdfast.kinds o
        where o.kind = u.plan ->> 'kind' and o.tenant in (r.tenant, '*') order by o.tenant = '*' limit 1) d on true
     left join (select e.child, count(*)::int as waits from unnest(children) e (child)
                group by e.child) w on w.child = u.id;
@@ -1885,6 +2024,45 @@ begin
   perform holdfast.check_charges(ids);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
+end
+$_$;
+
+
+--
+-- Name: add_to_window(uuid, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.runs r
+     set to_admit = r.to_admit + case when r.queued_at is not null and r.halt is distinct from 'stopped'
+                                      then add_to_window.free else 0 end,
+         dependent = r.dependent + add_to_window.dependent
+   where r.id = add_to_window.run_id;
+end
+$$;
+
+
+--
+-- Name: adjust_settled(jsonb, holdfast.settled_step[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.adjust_settled(outcomes jsonb, settled holdfast.settled_step[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.steps s
+     set failures = s.failures - case when m.event = 'retried' and o.is_charged is false then 1 else 0 end,
+         batch_key = case when m.event = 'snoozed' and s.batch_key is not null then coalesce(o.call_key, s.batch_key)
+                          else s.batch_key end
+    from unnest(adjust_settled.settled) m
+    join jsonb_to_recordset(adjust_settled.outcomes) o (step_id bigint, is_charged boolean, call_key text)
+      on o.step_id = m.step_id
+   where s.id = m.step_id and (o.is_charged is false or o.call_key is not null);
 end
 $$;
 
@@ -1940,10 +2118,105 @@ $$;
 
 
 --
--- Name: admit_steps(text, integer, bigint[], integer, bigint[], boolean, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: admit_first_lot(uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
+CREATE FUNCTION holdfast.admit_first_lot(run_id uuid, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if exists (select from holdfast.runs r where r.id = admit_first_lot.run_id and r.to_admit > 0)
+     -- Not waiting: the run's row is locked, and whoever has the lock may wait for it.
+     and pg_try_advisory_xact_lock(holdfast.run_lock(admit_first_lot.run_id)) then
+    perform holdfast.admit_lot(admit_first_lot.run_id, admit_first_lot.clock);
+  end if;
+end
+$$;
+
+
+--
+-- Name: admit_lot(uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_lot(run_id uuid, clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  run holdfast.runs;
+  room int;
+  lot record;
+  fresh bigint[];
+  again int := 0;
+begin
+  select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
+  room := least(run.window_size - run.live, run.first_left);
+  if room <= 0 or run.to_admit = 0 or run.halt is not null or run.finished_at is not null then
+    return 0;
+  end if;
+  lot := holdfast.pick_lot(run, room);
+  fresh := holdfast.make_due(lot.ids, admit_lot.clock);
+  if run.admits <> 'untried' then
+    select count(*) into again
+      from holdfast.move_steps(array(
+             select (u.id, null, 'reopened', admit_lot.clock, null, null, null)::holdfast.step_move
+               from (select unnest(lot.ids) as id except select unnest(fresh)) u), admit_lot.clock);
+    perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
+  end if;
+  perform holdfast.count_lot(run, fresh, cardinality(lot.ids), lot.reached, lot.is_last, admit_lot.clock);
+  return cardinality(fresh) + again;
+end
+$$;
+
+
+--
+-- Name: admit_lots(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_lots(clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  run_id uuid;
+  admitted int := 0;
+begin
+  perform holdfast.set_actor('system', 'window');
+  for run_id in
+    select r.id from holdfast.runs r
+     where r.to_admit > 0 and r.halt is null and r.finished_at is null
+       and r.live <= r.window_size / 2
+     order by r.id
+     limit 10
+  loop
+    if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
+      admitted := admitted + holdfast.admit_lot(run_id, admit_lots.clock);
+    end if;
+  end loop;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+  return admitted;
+end
+$$;
+
+
+--
+-- Name: admit_steps(text, integer, bigint[], integer, bigint[], boolean, timestamp with time zone, integer, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, at timestamp with time zone, free integer DEFAULT NULL::integer, is_batched boolean DEFAULT false, charges_last boolean DEFAULT false) RETURNS holdfast.admission
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_nestloop TO 'on'
@@ -1955,141 +2228,241 @@ CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bi
     SET jit TO 'off'
     AS $$
 declare
+  count constant int := cardinality(admit_steps.candidates);
   under record;
   room record;
-  step record;
+  calls int[];           -- the place of the first step of each candidate's call; null: each has its own
+  unit_count int := count;
+  unit record;
+  dues timestamptz[];       -- of the candidates, if steps are parked on their limits
+  head_dues timestamptz[];  -- of the first step that is parked on each limit
+  is_behind boolean;
   answer holdfast.admission;
-  state_ids bigint[];
+  locked_ids bigint[];
   slots int[];
   purse numeric[];       -- tokens that are left, by limit
   shut boolean[];
+  concurrency int[];     -- by limit
   probes bigint[];
-  taken int[] := '{}';   -- places among the candidates
-  refused int[] := '{}';
+  taken bigint[] := '{}';
+  refused_ids bigint[] := '{}';
   refused_by bigint[] := '{}';
   refused_charges numeric[] := '{}';
   blocker int;
+  narrowest int;         -- the limit that takes the fewest steps of a call now
+  size int;
+  fit int;               -- steps of a call that its limits take now
+  cost numeric;
+  is_cut boolean;        -- they could never take all of them
   tight boolean[];       -- by limit: fetch no more than there are free handlers
   is_tight boolean;
+  limit_id bigint;
   no int;
 begin
   select * into under from holdfast.limits_in_force(admit_steps.queue, admit_steps.candidates);
   answer.left_ids := '{}';
   answer.full_ids := '{}';
   answer.refused := 0;
+  answer.tight := 0;
   answer.pending := '{}';
-  if under.ords is null then  -- no candidate is under a limit
+  answer.pair_steps := '{}';
+  answer.pair_limits := '{}';
+  if under.state_ids is null then  -- no candidate is under a limit
     answer.ids := admit_steps.candidates[1 : admit_steps.wanted];
-    answer.at := holdfast.clock();
+    answer.at := coalesce(admit_steps.at, holdfast.clock());
     return answer;
   end if;
-  if admit_steps.waits then
-    state_ids := array(select u.id from unnest(under.limit_ids) u (id) group by u.id);
-    perform from holdfast.limit_states t
-      where t.id = any (state_ids) order by t.id for update;  -- guard: lock
+  if admit_steps.charges_last and under.is_shared and count <= admit_steps.wanted then
+    answer.at := holdfast.clock();
+    if holdfast.has_ample_room(under.state_ids, 10 * admit_steps.wanted, 10 * admit_steps.wanted, answer.at) then
+      answer.is_charged_last := true;
+      answer.ids := admit_steps.candidates;
+      answer.shared := under.state_ids;
+      return answer;
+    end if;
   end if;
-  answer.at := holdfast.clock();  -- under the locks: what is charged later is charged at a later time
-  select * into room
-    from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords,
-                             under.limit_ids, under.charges, admit_steps.pending, answer.at);
-  answer.tight := 0;
-  tight := array(select admit_steps.free is not null
-                        and coalesce(u.slots < 2 * admit_steps.wanted or u.tokens < 2 * admit_steps.wanted, false)
-                   from unnest(room.slots, room.tokens) u (slots, tokens));
-  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted
-     and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
-    answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
-    answer.ids := admit_steps.candidates;
-    answer.pending := under.limit_ids;
-    purse := room.rests;
+  if admit_steps.waits then
+    perform from holdfast.limit_states t
+      where t.id = any (under.state_ids) order by t.id for update;  -- guard: lock
+    locked_ids := under.state_ids;
+    answer.at := coalesce(admit_steps.at, holdfast.clock());  -- under the locks: later charges have a later time
   else
+    answer.at := coalesce(admit_steps.at, holdfast.clock());
+    locked_ids := array(
+      select t.id from holdfast.limit_states t
+       where t.id = any (under.state_ids)
+         and (t.filled_at > answer.at) is not true  -- guard: charged
+       order by t.id
+         for update skip locked);
+  end if;
+  select * into room
+    from holdfast.limit_room(
+      admit_steps.queue, admit_steps.priority, admit_steps.candidates, admit_steps.wanted, locked_ids,
+      case when under.is_shared then count
+           when under.charges is null and cardinality(under.limit_ids) = cardinality(under.state_ids) then 1 end,
+      under.limit_ids, under.pair_charges, under.families, under.tenants, under.has_exact,
+      admit_steps.pending, answer.at);
+  is_tight := room.is_tight and admit_steps.free is not null;
+  if admit_steps.is_batched and (is_tight or room.fits is not true) then
+    calls := holdfast.number_calls(admit_steps.candidates);
+    unit_count := (select count(distinct c.call) from unnest(calls) c (call));
+  end if;
+  if room.fits and cardinality(room.ids) = cardinality(under.state_ids) and count <= admit_steps.wanted
+     and (not is_tight or unit_count <= admit_steps.free) then
+    answer.tight := case when is_tight then unit_count else 0 end;
+    answer.ids := admit_steps.candidates;
+    purse := room.rests;
+    if under.is_shared then
+      answer.shared := room.ids;
+      foreach limit_id in array room.ids loop
+        answer.pending := answer.pending || array_fill(limit_id, array[count]);
+      end loop;
+    else
+      answer.pair_steps := under.step_ids;
+      answer.pair_limits := under.limit_ids;
+      answer.pending := under.limit_ids;
+    end if;
+  else
+    if under.is_shared then
+      select array_agg(c.id), array_agg(l.id) into under.step_ids, under.limit_ids
+        from unnest(admit_steps.candidates) c (id) cross join unnest(under.state_ids) l (id);
+    end if;
     slots := room.slots;
     purse := room.tokens;
     shut := room.is_shut;
     probes := array_fill(null::bigint, array[cardinality(slots)]);
-    for step in
-      select g.ord::int as ord, coalesce(g.charge, 1) as charge, g.limited_by,
-             coalesce(p.places, '{}') as places, coalesce(p.is_away, false) as is_away
-        from unnest(admit_steps.candidates, under.charges, under.limited_by)
-               with ordinality g (id, charge, limited_by, ord)
-        left join (select u.ord, array_agg(distinct s.place::int) filter (where s.place is not null) as places,
+    tight := array(select admit_steps.free is not null
+                          and coalesce(u.slots < 2 * admit_steps.wanted or u.tokens < 2 * admit_steps.wanted, false)
+                     from unnest(room.slots, room.tokens) u (slots, tokens));
+    if admit_steps.is_batched then
+      calls := coalesce(calls, holdfast.number_calls(admit_steps.candidates));
+      concurrency := array(
+        select r.concurrency
+          from unnest(room.ids) with ordinality u (id, place)
+         cross join lateral (select h.* from holdfast.limit_states h where h.id = u.id offset 0) t
+          left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
+         order by u.place);
+    end if;
+    if exists (select from unnest(room.head_ids) h (id) where h.id is not null) then
+      dues := array(select coalesce(s.due_at, s.parked_due_at)
+                      from unnest(admit_steps.candidates) with ordinality u (id, ord)
+                     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+                     order by u.ord);
+      head_dues := array(select case when s.priority > admit_steps.priority then '-infinity' else s.parked_due_at end
+                           from unnest(room.head_ids) with ordinality u (id, ord)
+                           left join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s on true
+                          order by u.ord);
+    end if;
+    for unit in
+      select c.*, coalesce(p.places, '{}') as places, coalesce(p.is_away, false) as is_away
+        from (select array_agg(g.id order by g.ord) as ids, array_agg(coalesce(g.charge, 1) order by g.ord) as charges,
+                     array_agg(g.limited_by order by g.ord) as limited_by, min(g.ord) as ord
+                from unnest(admit_steps.candidates, under.charges, under.limited_by)
+                       with ordinality g (id, charge, limited_by, ord)
+               group by coalesce(calls[g.ord], g.ord)) c
+        left join (select u.step_id, array_agg(distinct s.place::int) filter (where s.place is not null) as places,
                           bool_or(s.place is null) as is_away
-                     from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+                     from unnest(under.step_ids, under.limit_ids) u (step_id, limit_id)
                      left join unnest(room.ids) with ordinality s (id, place) on s.id = u.limit_id
-                    group by u.ord) p on p.ord = g.ord
-       order by g.ord
+                    group by u.step_id) p on p.step_id = c.ids[1]  -- all steps of a call are under the same limits
+       order by c.ord
     loop
-      if step.is_away then  -- another claim has one of its limits: the step stays as it is
-        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
+      if unit.is_away then  -- another claim has one of its limits: the steps stay as they are
+        answer.left_ids := answer.left_ids || unit.ids;
         continue;
       end if;
       blocker := null;
+      narrowest := null;
+      is_cut := false;
       is_tight := false;
-      foreach no in array step.places loop
+      size := cardinality(unit.ids);
+      fit := size;
+      foreach no in array unit.places loop
+        -- Not behind later steps: those that wait for two limits would wait behind each other, in two queues.
+        is_behind := room.head_ids[no] is not null and unit.limited_by <> array_fill(room.ids[no], array[size])
+                     and (head_dues[no], room.head_ids[no]) < (dues[unit.ord], unit.ids[1])  -- guard: order
+        ;
         if shut[no] or slots[no] <= 0 then  -- guard: slots
           blocker := no;
           shut[no] := true;
-        elsif room.is_behind[no] and step.limited_by is distinct from room.ids[no] then  -- guard: queue
+        elsif is_behind then  -- guard: queue
           blocker := no;
-        elsif purse[no] < least(step.charge, room.bursts[no]) then  -- guard: tokens
+        elsif purse[no] < least(unit.charges[1], room.bursts[no]) then  -- guard: tokens
           blocker := no;
           shut[no] := true;  -- guard: fifo
         end if;
         exit when blocker is not null;
         is_tight := is_tight or tight[no];
+        if size > 1 then
+          is_cut := is_cut or room.is_half_open[no]
+                    or size > holdfast.fitting_steps(unit.charges, concurrency[no], room.bursts[no]);
+          if room.is_half_open[no] then
+            fit := 1;
+            narrowest := no;
+          elsif holdfast.fitting_steps(unit.charges, slots[no], purse[no]) < fit then
+            fit := greatest(1, holdfast.fitting_steps(unit.charges, slots[no], purse[no]));
+            narrowest := no;
+          end if;
+        end if;
       end loop;
+      if blocker is null and is_tight and answer.tight >= admit_steps.free then  -- guard: free
+        answer.left_ids := answer.left_ids || unit.ids;
+        continue;
+      end if;
+      if blocker is null and fit < size then  -- the rest waits, and what is behind it too
+        blocker := narrowest;
+        shut[narrowest] := true;
+        fit := case when is_cut then fit else 0 end;  -- guard: call
+      elsif blocker is not null then
+        fit := 0;
+      end if;
       if blocker is not null then
-        refused := refused || step.ord;
-        refused_by := refused_by || room.ids[blocker];
-        refused_charges := refused_charges || step.charge;
-      elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
-        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
-      elsif cardinality(taken) < admit_steps.wanted then
+        refused_ids := refused_ids || unit.ids[fit + 1 :];
+        refused_by := refused_by || array_fill(room.ids[blocker], array[size - fit]);
+        refused_charges := refused_charges || unit.charges[fit + 1 :];
+      end if;
+      if fit > 0 and cardinality(taken) + fit <= admit_steps.wanted then
         answer.tight := answer.tight + is_tight::int;
-        taken := taken || step.ord;
-        answer.ids := answer.ids || admit_steps.candidates[step.ord];
-        foreach no in array step.places loop
-          slots[no] := slots[no] - 1;
-          purse[no] := purse[no] - step.charge;
+        taken := taken || unit.ids[1 : fit];
+        cost := case when fit = 1 then unit.charges[1]
+                     else (select sum(u.charge) from unnest(unit.charges[1 : fit]) u (charge)) end;
+        foreach no in array unit.places loop
+          slots[no] := slots[no] - fit;
+          purse[no] := purse[no] - cost;
           if room.is_half_open[no] then
             shut[no] := true;  -- guard: probe
-            probes[no] := admit_steps.candidates[step.ord];
+            probes[no] := unit.ids[1];
           end if;
         end loop;
       end if;
     end loop;
-    answer.pending := array(select u.limit_id
-                              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-                              join unnest(taken) t (ord) on t.ord = u.ord);
+    answer.ids := taken;
+    select coalesce(array_agg(u.step_id), '{}'), coalesce(array_agg(u.limit_id), '{}')
+      into answer.pair_steps, answer.pair_limits
+      from unnest(under.step_ids, under.limit_ids) u (step_id, limit_id)
+      join unnest(taken) t (id) on t.id = u.step_id;
+    answer.pending := answer.pair_limits;
   end if;
-  update holdfast.limit_states t
-     set tokens = u.rest, filled_at = answer.at, bucket_at = coalesce(t.bucket_at, answer.at),
-         probe_id = coalesce(u.probe, t.probe_id)
-    from unnest(room.ids, room.tokens, purse, probes) u (id, before, rest, probe)
-   where t.id = u.id and (u.rest < u.before or u.probe is not null);
-  if refused <> '{}' then
+  if room.has_buckets or true = any (room.is_half_open) then
+    update holdfast.limit_states t
+       set tokens = u.rest, filled_at = greatest(t.filled_at, answer.at), bucket_at = coalesce(t.bucket_at, answer.at),
+           probe_id = coalesce(u.probe, t.probe_id)
+      from unnest(room.ids, room.tokens, purse, probes) u (id, before, rest, probe)
+     where t.id = u.id and (u.rest < u.before or u.probe is not null);
+  end if;
+  if refused_ids <> '{}' then
     update holdfast.steps s
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'limit',
            limited_by = u.limit_id, charge = u.charge
-      from unnest(array(select admit_steps.candidates[r] from unnest(refused) r), refused_by,
-                  refused_charges) u (id, limit_id, charge)
+      from unnest(refused_ids, refused_by, refused_charges) u (id, limit_id, charge)
      where s.id = u.id and s.limited_by is distinct from u.limit_id;
   end if;
-  perform holdfast.refresh_limits(room.ids, answer.at);
-  answer.ids := coalesce(answer.ids, '{}');
-  answer.refused := cardinality(refused);
-  answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
-  if cardinality(answer.ids) = cardinality(admit_steps.candidates) and cardinality(under.limit_ids)
-     = cardinality(room.ids) * cardinality(admit_steps.candidates) then  -- each is under each: one array for all
-    answer.shared := room.ids;
-  else
-    select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
-      from (select u.ord, array_agg(u.limit_id)::text as holds
-              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-              join (select g.ord::int as ord
-                      from unnest(admit_steps.candidates) with ordinality g (id, ord)
-                      join unnest(answer.ids) a (id) on a.id = g.id) t on t.ord = u.ord
-             group by u.ord) p;
+  if room.is_awaited then
+    perform holdfast.refresh_limits(room.ids, answer.at);
+  end if;
+  answer.refused := cardinality(refused_ids);
+  if shut is not null then
+    answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
   end if;
   if under.charges is not null then
     select jsonb_object_agg(c.id, c.charge) into answer.charges
@@ -2098,6 +2471,26 @@ begin
      where c.charge <> 1;
   end if;
   return answer;
+end
+$$;
+
+
+--
+-- Name: admit_untried(holdfast.runs, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_untried(run holdfast.runs, ids bigint[], clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  fresh constant bigint[] := holdfast.make_due(admit_untried.ids, admit_untried.clock);
+begin
+  if fresh <> '{}' then
+    perform holdfast.tally_runs(array[(run.id, 0, cardinality(fresh), 0, 0, 0)::holdfast.run_delta],
+                                admit_untried.clock, fresh);
+  end if;
+  return cardinality(fresh);
 end
 $$;
 
@@ -2234,6 +2627,82 @@ $$;
 
 
 --
+-- Name: batch_key_for(text, integer, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.batch_key_for(given text, batch integer, batch_by text, input jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  content constant jsonb := batch_key_for.input -> batch_key_for.batch_by;
+  key text := batch_key_for.given;
+begin
+  if key is null and batch_key_for.batch > 1 then
+    key := '';
+    if batch_key_for.batch_by is not null then
+      if coalesce(jsonb_typeof(content), 'null') not in ('string', 'number', 'boolean') then
+        perform holdfast.refuse(
+          'RN005', format('the input has no %s, by which its handler takes steps together', batch_key_for.batch_by),
+          'pass it as text, a number or a boolean', batch_key_for.batch_by);
+      end if;
+      key := content #>> '{}';
+    end if;
+  end if;
+  if char_length(key) > 400 then  -- guard: batch_key
+    perform holdfast.refuse('RN005', format('batch_key must have at most 400 characters, got %s', char_length(key)),
+                            'take steps together by a shorter field', coalesce(batch_key_for.batch_by, 'batch_key'));
+  end if;
+  return key;
+end
+$$;
+
+
+--
+-- Name: begin_admission(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begin_admission(run_id uuid, first integer DEFAULT NULL::integer) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  run holdfast.runs;
+  free int;
+  wanted int;
+begin
+  if begin_admission.first < 1 then
+    perform holdfast.refuse('RN005', format('first must be at least 1, got %s', begin_admission.first),
+                            'leave it out to admit all steps', 'first');
+  end if;
+  perform pg_advisory_xact_lock(holdfast.run_lock(begin_admission.run_id));
+  select r.* into run from holdfast.runs r where r.id = begin_admission.run_id for update;
+  if run.queued_at is not null and run.finished_at is null then
+    return run.state;
+  end if;
+  if holdfast.move_runs(array[run.id], 'queued', clock) = 0 then
+    perform holdfast.refuse('RN010', format('run %s is %s and cannot be queued', run.id, run.state),
+                            'queue a run once, before it begins', run.id::text);
+  end if;
+  free := holdfast.count_unadmitted(run);
+  wanted := least(free, holdfast.count_wanted(run, free));
+  update holdfast.runs r
+     set to_admit = wanted, left_out = free - wanted, first_left = begin_admission.first,
+         window_size = coalesce(r.window_size, 5000)
+   where r.id = run.id;
+  if wanted > 0 then
+    perform holdfast.admit_lot(run.id, clock);
+  elsif run.live = 0 then
+    perform holdfast.set_actor('system', 'window', 'it has no step to admit');
+    perform holdfast.close_runs(array[run.id], clock);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
 -- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2321,6 +2790,44 @@ $$;
 
 
 --
+-- Name: bucket_level(numeric, timestamp with time zone, numeric, interval, numeric, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) RETURNS numeric
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (rate IS NULL) THEN NULL::numeric
+             WHEN (tokens IS NULL) THEN burst
+             ELSE LEAST(burst, (tokens + trunc((round((rate * GREATEST((0)::numeric, EXTRACT(epoch FROM (clock - filled_at)))), 18) / EXTRACT(epoch FROM per)), 12)))
+         END AS "least";
+END;
+
+
+--
+-- Name: call_ages(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_ages(batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  function text;
+  removed int;
+  total int := 0;
+begin
+  for function in select f.ages from holdfast.faces f where f.ages is not null order by f.face loop
+    execute format('select %s($1)', holdfast.face_name(function)) into removed using call_ages.batch;
+    total := total + removed;
+  end loop;
+  return total;
+end
+$_$;
+
+
+--
 -- Name: call_moved(text, holdfast.shared_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2366,6 +2873,64 @@ begin
   end loop;
 end
 $_$;
+
+
+--
+-- Name: call_units(bigint[], bigint[], text[], text[], text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_units(candidates bigint[], taken bigint[], kinds text[], tenants text[], machine text, is_one_key boolean DEFAULT false) RETURNS TABLE(ids bigint[], size integer, is_served boolean)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_sort TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  if call_units.is_one_key then
+    return query
+    select o.ids, coalesce(k.batch, 1),
+           holdfast.matches_any(call_units.kinds, s.kind) and holdfast.matches_any(call_units.tenants, s.tenant)
+           and holdfast.matches(call_units.machine, s.machine)
+      from (select array(select u.id from unnest(call_units.candidates) with ordinality u (id, place)
+                          where not exists (select from unnest(call_units.taken) t (id) where t.id = u.id)
+                          order by u.place) as ids) o
+     cross join lateral (select h.* from holdfast.steps h where h.id = call_units.candidates[1] offset 0) s
+      left join lateral (select n.batch from holdfast.kinds n where n.kind = s.kind and n.tenant in (s.tenant, '*')
+                          order by n.tenant = '*' limit 1) k on true
+     where o.ids <> '{}';
+    return;
+  end if;
+  return query
+  with step as materialized (
+    select u.id, u.place, s.kind, s.tenant, s.batch_key, s.limits,
+           s.batch_key is not null and s.alone is null as may_share,  -- guard: alone
+           holdfast.matches_any(call_units.kinds, s.kind) and holdfast.matches_any(call_units.tenants, s.tenant)
+           and holdfast.matches(call_units.machine, s.machine) as is_served
+      from unnest(call_units.candidates) with ordinality u (id, place)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+     where not exists (select from unnest(call_units.taken) t (id) where t.id = u.id)),
+  sized as (
+    select p.*, case when p.may_share then coalesce(k.batch, 1) else 1 end as size
+      from step p
+      left join (
+        select g.kind, g.tenant, b.batch
+          from (select distinct o.kind, o.tenant from step o where o.may_share) g
+         cross join lateral (select n.batch from holdfast.kinds n where n.kind = g.kind and n.tenant in (g.tenant, '*')
+                              order by n.tenant = '*' limit 1) b) k on k.kind = p.kind and k.tenant = p.tenant),
+  placed as (
+    select z.*, case when z.size = 1 then sum((z.size > 1)::int) over (order by z.place) end as neighbours
+      from sized z)
+  select array_agg(l.id order by l.place), min(l.size), l.is_served
+    from placed l
+   group by l.is_served, l.neighbours,
+            case when l.size > 1 then l.kind end, case when l.size > 1 then l.tenant end,
+            case when l.size > 1 then l.batch_key end, case when l.size > 1 then l.limits end
+   order by min(l.place);
+end
+$$;
 
 
 --
@@ -2563,7 +3128,7 @@ begin
        for update);
   -- By the old rule, up to now.
   update holdfast.limit_states s
-     set tokens = holdfast.tokens_at(s, r, clock), filled_at = clock
+     set tokens = holdfast.tokens_at(s, r, clock), filled_at = greatest(s.filled_at, clock)
     from holdfast.limit_states o
    cross join lateral holdfast.limit_rule(o.name, o.tenant) r
    where s.id = any (ids) and o.id = s.id and s.tokens is not null and r.rate is not null;
@@ -2587,6 +3152,33 @@ begin
    where s.id = any (ids) and o.id = s.id;
   perform holdfast.count_holders(change_rule.name, change_rule.tenant);
   perform holdfast.refresh_limits(ids, clock);
+end
+$$;
+
+
+--
+-- Name: charge_last(bigint[], integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.charge_last(ids bigint[], steps integer, at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  -- Another statement than the one that waited for the locks: it sees what those committed who had them before.
+  if not holdfast.has_ample_room(charge_last.ids, 0, charge_last.steps, charge_last.at) then  -- guard: certain
+    raise exception using errcode = 'serialization_failure',
+      message = format('limits %s may not take %s steps', charge_last.ids, charge_last.steps);
+  end if;
+  update holdfast.limit_states t
+     set tokens = holdfast.bucket_level(t.tokens, t.filled_at, r.rate, r.per, r.burst,
+                                        greatest(t.filled_at, charge_last.at)) - charge_last.steps,
+         filled_at = greatest(t.filled_at, charge_last.at), bucket_at = coalesce(t.bucket_at, charge_last.at)
+    from holdfast.limit_states o
+   cross join lateral holdfast.limit_rule(o.name, o.tenant) r
+   where t.id = any (charge_last.ids) and o.id = t.id and r.rate is not null;
 end
 $$;
 
@@ -2652,7 +3244,7 @@ begin
   end if;
   update holdfast.limit_states h
      set tokens = holdfast.tokens_at(h, r, clock) - charge_limit.weight,
-         filled_at = clock, bucket_at = coalesce(h.bucket_at, clock)
+         filled_at = greatest(h.filled_at, clock), bucket_at = coalesce(h.bucket_at, clock)
     from holdfast.limit_states o
    cross join lateral holdfast.limit_rule(o.name, o.tenant) r
    where h.id = any (limit_ids) and o.id = h.id and r.rate is not null;
@@ -2719,9 +3311,10 @@ begin
                                  check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+  if (check_by_hand.subject = 'step' and phase <> 'open_or_held'
+      and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
      or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
-     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+     or (phase in ('shut', 'open', 'held', 'open_or_held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
                       check_by_hand.to_state),
@@ -2770,6 +3363,8 @@ $$;
 CREATE FUNCTION holdfast.check_charges(ids bigint[]) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   if not exists (select from holdfast.limits) then
@@ -3126,7 +3721,9 @@ begin
   end if;
   perform holdfast.check_name('key', check_note.key, 400);
   perform holdfast.check_size('a note''s payload', check_note.payload);
-  perform holdfast.check_size('a note''s message', to_jsonb(check_note.message));
+  if octet_length(check_note.message) > 100000 then  -- as JSON a character has up to six bytes
+    perform holdfast.check_size('a note''s message', to_jsonb(check_note.message));
+  end if;
 end
 $$;
 
@@ -3179,11 +3776,17 @@ begin
       or (coalesce(o -> 'pause', 'null') <> 'null'
           and (o ->> 'outcome' not in ('retry', 'snooze') or jsonb_typeof(o -> 'pause') <> 'string'
                or holdfast.is_name(o ->> 'pause') is not true or strpos(o ->> 'pause', '*') > 0))
+      or (o ?| '{policy,ordinal,is_charged,call_key}' and (
+            (coalesce(o -> 'policy', 'null') <> 'null' and jsonb_typeof(o -> 'policy') <> 'string')
+            or (coalesce(o -> 'ordinal', 'null') <> 'null' and o ->> 'ordinal' !~ '^[1-9][0-9]{0,5}$')
+            or coalesce(jsonb_typeof(o -> 'is_charged'), 'null') not in ('boolean', 'null')
+            or (coalesce(o -> 'call_key', 'null') <> 'null'
+                and (jsonb_typeof(o -> 'call_key') <> 'string' or length(o ->> 'call_key') > 400))))
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
-                            'release; pause, on a retry or snooze, names one limit');
+                            'release; pause, on a retry or snooze, names one limit; ordinal is 1 to 999999');
   end if;
 end
 $_$;
@@ -3750,10 +4353,10 @@ $$;
 
 
 --
--- Name: claim_steps(text, text, text[], integer, interval, text[], text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: claim_steps(text, text, text[], integer, interval, text[], text, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text, free integer DEFAULT NULL::integer) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text, free integer DEFAULT NULL::integer, calls integer DEFAULT NULL::integer) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -3767,25 +4370,37 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
 declare
   clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
-  leases constant jsonb := (
-    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
-  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
+  leases jsonb;
+  has_own boolean;   -- a tenant has its own definition of a kind
+  has_batches boolean;
+  is_batched boolean := false;
+  formed holdfast.call_pick;
+  numbered bigint[];  -- the steps that have a call's number, ascending
+  numbers int[];      -- and these numbers
+  called int := 0;
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
   is_limited boolean;
   is_charged boolean := false;  -- some step more or less than 1
+  charges_last boolean := true;
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
   unoccupied int := claim_steps.free;
   claimed int;
   rest int;
+  dropped int;
+  is_admitting boolean;  -- some run has steps still to admit
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  if claim_steps.calls < 1 then
+    perform holdfast.refuse('RN005', format('calls must be 1 or more, got %s', claim_steps.calls),
+                            'leave it out for any number', 'calls');
+  end if;
   -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
   perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
   perform holdfast.set_actor('worker', claim_steps.worker);
@@ -3795,66 +4410,167 @@ begin
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
           and w.queue = claim_steps.queue),
-         exists (select from holdfast.limits) or exists (select from holdfast.limit_states)
-    into top, is_asleep, is_limited;
-  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
-    if is_limited then
-      admission := holdfast.pick_admitted(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
-        unoccupied);
-      unoccupied := unoccupied - admission.tight;
-      at := admission.at;
-      pick.ids := admission.ids || admission.ended_ids;
-      pick.run_ids := case when admission.ended_ids is null then '{}'
-                           else array(select s.run_id from holdfast.steps s
-                                       where s.id = any (pick.ids) and s.run_id is not null) end;
-      is_charged := admission.charges <> '{}';
-    else
-      pick := holdfast.pick_steps(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
-    end if;
-    continue when pick.ids = '{}';
-    wanted := wanted - cardinality(pick.ids);
-    if pick.run_ids <> '{}' then
-      pick.ids := holdfast.prepare_runs(pick, clock);
-    end if;
-    rest := cardinality(pick.ids);
-    loop
-      return query
-      update holdfast.steps s
-         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
-             parked_for = null, parked_due_at = null, limited_by = null,
-             holds = case when is_limited
-                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
-             charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
-             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
-             lease_owner = claim_steps.worker,
-             lease_until = at + coalesce(
-               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
-                                       else (leases ->> s.kind)::interval end, interval '300 s')
-        from holdfast.machine_moves m
-       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
-         and s.lease_id is null  -- guard: free
-         and m.machine = s.machine
-         and m.from_state = s.state  -- guard: state
-         and m.event = 'claimed'
-      returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
-      get diagnostics claimed = row_count;
-      rest := rest - claimed;
-      if is_asleep and claimed > 0 then
-        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue;
-        is_asleep := false;
+         exists (select from holdfast.limits) or exists (select from holdfast.limit_states),
+         exists (select from holdfast.runs r where r.to_admit > 0)
+    into top, is_asleep, is_limited, is_admitting;
+  select jsonb_object_agg(k.kind, k.lease) filter (where k.lease is not null and k.tenant = '*'),
+         bool_or(k.tenant <> '*'), bool_or(k.batch > 1)
+    into leases, has_own, has_batches
+    from holdfast.kinds k;
+  for turn in 1 .. 2 loop
+    for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
+      if has_batches then
+        is_batched := exists (
+          select from holdfast.steps b
+           where b.queue = claim_steps.queue and b.priority = level and b.batch_key is not null
+             -- not `due_at is not null`: the planner would use the index of due steps
+             and (b.due_at is not null or b.limited_by is not null));
       end if;
-      exit when rest = 0;
-      if holdfast.reopen_failed(pick.ids) = 0 then
-        perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
-        exit;
-      end if;
+      <<picks>>
+      for _ in 1 .. 20 loop  -- more, if steps of runs that are paused or over lay in front; bounded
+        formed := null;
+        if is_limited then
+          admission := holdfast.pick_admitted(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,
+            case when is_batched then wanted else least(wanted, claim_steps.calls - called) end, clock, unoccupied,
+            claim_steps.calls - called, is_batched, wanted = claim_steps.batch, charges_last);
+          if is_batched then
+            formed := (admission.ids, array(select called + n.call from unnest(holdfast.number_calls(admission.ids))
+                                              with ordinality n (call, place) order by n.place), '{}', false);
+          end if;
+          unoccupied := unoccupied - admission.tight;
+          at := admission.at;
+          pick.ids := admission.ids || admission.ended_ids;
+          pick.run_ids := case when admission.ended_ids is null then '{}'
+                               else array(select s.run_id from holdfast.steps s
+                                           where s.id = any (pick.ids) and s.run_id is not null) end;
+          is_charged := admission.charges <> '{}';
+        elsif is_batched then
+          formed := holdfast.pick_calls(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted,
+            claim_steps.calls - called, clock, called, wanted = claim_steps.batch);
+          pick := (formed.ids, formed.run_ids);
+        else
+          pick := holdfast.pick_steps(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,
+            least(wanted, claim_steps.calls - called), clock);
+        end if;
+        exit when pick.ids = '{}';
+        dropped := cardinality(pick.ids);
+        if pick.run_ids <> '{}' then
+          pick.ids := holdfast.prepare_runs(pick, clock);
+        end if;
+        rest := cardinality(pick.ids);
+        wanted := wanted - rest;
+        dropped := dropped - rest;
+        if formed is not null then
+          called := called + (select count(distinct c.call)::int from unnest(formed.calls) c (call));
+          select array_agg(u.id), array_agg(u.call) into numbered, numbers
+            from (select o.id, o.call from unnest(formed.ids, formed.calls) o (id, call) order by o.id) u;
+        elsif claim_steps.calls is not null then
+          called := called + rest;
+        end if;
+        loop
+          if admission.is_charged_last then
+            begin
+              return query
+              select * from holdfast.lease_last(pick.ids, admission.shared, claim_steps.worker, claim_steps.lease,
+                                                leases, has_own, at);
+              get diagnostics claimed = row_count;
+            exception when serialization_failure then  -- others were faster: charge first, and wait for the limits
+              charges_last := false;
+              if rest = cardinality(pick.ids) then
+                perform set_config('holdfast.has_limits', '', true);  -- their locks were taken back, too
+              end if;
+              perform set_config('holdfast.position', '', false);  -- guard: position; the steps are before it
+              wanted := wanted + rest;
+              called := case when claim_steps.calls is null then 0 else called - rest end;
+              continue picks;
+            end;
+          else
+            return query
+            update holdfast.steps s
+               set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
+                   parked_for = null, parked_due_at = null, limited_by = null,
+                   holds = case when is_limited
+                                then coalesce(admission.shared, holdfast.holds_of(
+                                  s.id, admission.holders, admission.firsts, admission.held)) end,
+                   charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
+                   lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+                   lease_owner = claim_steps.worker,
+                   lease_until = at + coalesce(
+                     claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                             else (leases ->> s.kind)::interval end, interval '300 s')
+              from holdfast.machine_moves m
+             where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+               and s.lease_id is null  -- guard: free
+               and m.machine = s.machine
+               and m.from_state = s.state  -- guard: state
+               and m.event = 'claimed'
+            returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
+                      -- In selects of their own: these make one flat copy of each array, and every row reads it.
+                      case when s.batch_key is not null
+                           then ((select numbers))[width_bucket(s.id, (select numbered))] end,
+                      case when s.batch_key is not null then s.tenant end, s.alone;
+            get diagnostics claimed = row_count;
+          end if;
+          rest := rest - claimed;
+          if is_asleep and claimed > 0 then
+            update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
+              and w.queue = claim_steps.queue;
+            is_asleep := false;
+          end if;
+          exit when rest = 0;
+          if holdfast.reopen_failed(pick.ids) = 0 then
+            perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
+            exit;
+          end if;
+        end loop;
+        exit when dropped = 0 or wanted <= 0 or called = claim_steps.calls;
+        perform holdfast.clear_front(claim_steps.queue, level, clock);
+      end loop;
+      exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
-    exit when wanted <= 0;
+    exit when turn = 2 or not is_admitting;
+    -- Last, and in the second turn without waiting for limits: it locks runs.
+    rest := holdfast.admit_lots(clock);  -- guard: window
+    exit when wanted <= 0 or rest = 0 or called = claim_steps.calls or formed.is_over;
+    perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: clear_front(text, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.clear_front(queue text, priority integer, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  found_ids constant bigint[] := array(
+    select w.id
+      from (select d.id, d.run_id
+              from holdfast.steps d
+             where d.queue = clear_front.queue and d.priority = clear_front.priority
+               and holdfast.is_due(d, clear_front.clock)
+             order by d.due_at, d.id
+             limit 1000) w
+     cross join lateral (select r.finished_at, r.halt from holdfast.runs r where r.id = w.run_id offset 0) r
+     where r.finished_at is not null or r.halt in ('paused', 'stopped'));
+  pick holdfast.pick;
+begin
+  select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.run_id), '{}') into pick.ids, pick.run_ids
+    from (select s.id, s.run_id from holdfast.steps s
+           where s.id = any (found_ids)
+             and holdfast.is_due(s, clear_front.clock) is true  -- not bare: read it by primary key
+             for update skip locked) l;
+  if pick.ids <> '{}' then
+    perform holdfast.prepare_runs(pick, clear_front.clock);
+  end if;
 end
 $$;
 
@@ -3913,8 +4629,8 @@ CREATE FUNCTION holdfast.closing_event(run holdfast.runs) RETURNS text
     BEGIN ATOMIC
  SELECT
          CASE
-             WHEN ((run).total > (((run).succeeded + (run).failed) + (run).cancelled)) THEN 'blocked'::text
-             WHEN ((run).succeeded = (run).total) THEN 'all_succeeded'::text
+             WHEN (((run).total > (((run).succeeded + (run).failed) + (run).cancelled)) AND ((run).window_size IS NULL) AND ((run).halt IS DISTINCT FROM 'stopped'::text)) THEN 'blocked'::text
+             WHEN ((run).succeeded >= ((run).total - (run).left_out)) THEN 'all_succeeded'::text
              WHEN ((run).succeeded > 0) THEN 'some_failed'::text
              ELSE 'none_succeeded'::text
          END AS "case";
@@ -3981,37 +4697,71 @@ $$;
 
 
 --
--- Name: count_limits(holdfast.limit_change[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: count_limits(bigint[], integer[], integer[], holdfast.limit_change[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.count_limits(changes holdfast.limit_change[], clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.count_limits(ids bigint[], held integer[], parked integer[], endings holdfast.limit_change[], clock timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_nestloop TO 'on'
     SET enable_hashjoin TO 'on'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     SET jit TO 'off'
     AS $$
 declare
-  ids constant bigint[] := array(select distinct c.limit_id from unnest(count_limits.changes) c order by c.limit_id);
+  awaited boolean;
 begin
-  if ids = '{}' then
-    return;
+  with counted as (
+    update holdfast.limit_states s
+       set held = s.held + c.held,  -- guard: held
+           parked = s.parked + c.parked
+      from (select * from unnest(count_limits.ids, count_limits.held, count_limits.parked)
+                       as u (limit_id, held, parked)
+             order by u.limit_id) c  -- whichever side is hashed, states are locked in the order of their ids
+     where s.id = any (count_limits.ids) and s.id = c.limit_id
+    returning s.parked > 0 or s.wake_at is not null as is_awaited)
+  select bool_or(u.is_awaited) into awaited from counted u;
+  if count_limits.endings is not null then
+    perform holdfast.judge_breakers(count_limits.endings, count_limits.clock);
   end if;
-  perform from holdfast.limit_states s
-    where s.id = any (ids) order by s.id for update;
-  update holdfast.limit_states s
-     set held = s.held + c.held,  -- guard: held
-         parked = s.parked + c.parked
-    from (select u.limit_id, sum(u.held) as held, sum(u.parked) as parked
-            from unnest(count_limits.changes) u group by u.limit_id) c
-   where s.id = c.limit_id and (c.held <> 0 or c.parked <> 0);
-  if exists (select from unnest(count_limits.changes) c where c.held < 0)
-     and exists (select from holdfast.limits r where r.breaker_after is not null) then
-    perform holdfast.judge_breakers(count_limits.changes, count_limits.clock);
+  if awaited then
+    perform holdfast.refresh_limits(count_limits.ids, count_limits.clock);
   end if;
-  perform holdfast.refresh_limits(ids, count_limits.clock);
+end
+$$;
+
+
+--
+-- Name: count_lot(holdfast.runs, bigint[], integer, bigint, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  present holdfast.runs;
+begin
+  update holdfast.runs r
+     set live = r.live + cardinality(count_lot.fresh),
+         to_admit = case when count_lot.is_last or r.to_admit = 0 then 0  -- guard: last
+                         else greatest(1, r.to_admit - count_lot.taken) end,
+         admitted_until = count_lot.reached,
+         first_left = r.first_left - count_lot.taken
+   where r.id = run.id
+  returning r.* into present;
+  if present.first_left <= 0 and present.to_admit > 0 and present.halt is null then
+    update holdfast.runs r
+       set halt = 'first', halted_at = count_lot.clock, halted_by = current_setting('holdfast.actor', true),
+           halt_reason = 'after its first steps'
+     where r.id = run.id;
+  elsif present.halt in ('paused', 'stopped') then
+    perform holdfast.close_runs(holdfast.halt_steps(array[run.id], count_lot.fresh), count_lot.clock);
+  elsif present.live = 0 and present.to_admit = 0 and present.finished_at is null and present.moving is null then
+    perform holdfast.close_runs(array[run.id], count_lot.clock);
+  end if;
 end
 $$;
 
@@ -4023,20 +4773,34 @@ $$;
 CREATE FUNCTION holdfast.count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   queues text[];
   priorities int[];
+  free int;
+  dependent int;
+  has_window constant boolean := (select r.window_size is not null or r.queued_at is null
+                                    from holdfast.runs r where r.id = count_new_steps.run_id);
 begin
   select array_agg(q.queue), array_agg(q.priority::int) into queues, priorities
     from (select s.queue, max(s.priority) as priority from holdfast.steps s
            where s.id = any (count_new_steps.ids) group by s.queue) q;
   perform holdfast.remember_queues(queues, priorities);
+  if has_window then
+    select count(*) filter (where s.waits = 0), count(*) filter (where s.waits > 0) into free, dependent
+      from holdfast.steps s where s.id = any (count_new_steps.ids);
+    perform holdfast.add_to_window(count_new_steps.run_id, free, dependent);
+  end if;
   perform holdfast.tally_runs(
     array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0,
                   0, 0)::holdfast.run_delta
             from holdfast.steps s where s.id = any (count_new_steps.ids)),
-    count_new_steps.clock);
+    count_new_steps.clock, count_new_steps.ids);
+  if has_window then
+    perform holdfast.admit_first_lot(count_new_steps.run_id, count_new_steps.clock);
+  end if;
   perform holdfast.wake(queues);
 end
 $$;
@@ -4076,7 +4840,7 @@ CREATE TABLE holdfast.machine_states (
     is_initial boolean DEFAULT false NOT NULL,
     CONSTRAINT begins_open CHECK (((NOT is_initial) OR (phase = ANY (ARRAY['shut'::text, 'open'::text])))),
     CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
-    CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text]))),
+    CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text, 'open_or_held'::text]))),
     CONSTRAINT over_has_an_outcome CHECK (((phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) = (outcome IS NOT NULL)))
 );
 
@@ -4101,10 +4865,50 @@ END;
 
 
 --
--- Name: define_kind(text, text, text, interval, interval, text[], text, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: count_unadmitted(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, policy text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, timeout interval DEFAULT NULL::interval, limits text[] DEFAULT NULL::text[], weight text DEFAULT NULL::text, call_weight numeric DEFAULT NULL::numeric) RETURNS void
+CREATE FUNCTION holdfast.count_unadmitted(run holdfast.runs) RETURNS integer
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if run.dependent = 0 then
+    return run.total - run.live - run.succeeded - run.failed - run.cancelled;
+  end if;
+  return (select count(*)
+            from holdfast.run_steps n
+           cross join lateral (select h.* from holdfast.steps h where h.id = n.step_id offset 0) s
+           where n.run_id = run.id and holdfast.is_unadmitted(s));
+end
+$$;
+
+
+--
+-- Name: count_wanted(holdfast.runs, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_wanted(run holdfast.runs, free integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  face constant text := (select c.counts_admitted from holdfast.machines c where c.machine = run.machine);
+  wanted int := count_wanted.free;
+begin
+  if face is not null then
+    execute format('select %s($1)', holdfast.face_name(face)) into wanted using run.id;
+  end if;
+  return coalesce(wanted, 0);
+end
+$_$;
+
+
+--
+-- Name: define_kind(text, text, text, interval, interval, text[], text, numeric, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, policy text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, timeout interval DEFAULT NULL::interval, limits text[] DEFAULT NULL::text[], weight text DEFAULT NULL::text, call_weight numeric DEFAULT NULL::numeric, batch integer DEFAULT NULL::integer, batch_by text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4118,23 +4922,37 @@ begin
   perform holdfast.check_limit_names(coalesce(define_kind.limits, '{}'));
   perform holdfast.weight_for(null, case when define_kind.weight !~ '\{' then define_kind.weight end,
                               define_kind.call_weight, '{}');
+  if define_kind.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', define_kind.batch),
+                            'use 250', 'batch');
+  end if;
+  if define_kind.batch_by is not null and define_kind.batch is null then
+    perform holdfast.refuse('RN005', 'batch_by needs a batch', 'pass batch, the most steps of a call', 'batch_by');
+  end if;
+  perform holdfast.check_name('batch_by', define_kind.batch_by);
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue, limits, weight, call_weight)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue, limits, weight, call_weight,
+                              batch, batch_by)
   select define_kind.kind, t.tenant,
          coalesce((select p.policy from holdfast.policies p
                     where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
          define_kind.lease, define_kind.timeout, define_kind.queue, define_kind.limits, define_kind.weight,
-         define_kind.call_weight
+         define_kind.call_weight, define_kind.batch, define_kind.batch_by
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue,
         limits = coalesce(excluded.limits, k.limits), weight = coalesce(excluded.weight, k.weight),
-        call_weight = coalesce(excluded.call_weight, k.call_weight)
+        call_weight = coalesce(excluded.call_weight, k.call_weight),
+        batch = coalesce(excluded.batch, k.batch),
+        batch_by = case when excluded.batch is null then k.batch_by else excluded.batch_by end
     -- Each worker defines its kinds when it starts; only changes are written.
-    where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight) is distinct
+    where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight, k.batch, k.batch_by)
+      is distinct
       from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue, coalesce(excluded.limits, k.limits),
-            coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight));
+            coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight),
+            coalesce(excluded.batch, k.batch),
+            case when excluded.batch is null then k.batch_by else excluded.batch_by end);
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');
@@ -4423,6 +5241,30 @@ $$;
 
 
 --
+-- Name: end_move(uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.end_move(run_id uuid, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run holdfast.runs;
+begin
+  select r.* into run from holdfast.runs r where r.id = end_move.run_id;
+  if run.finished_at is not null then
+    return;
+  end if;
+  if run.live = 0 and run.to_admit = 0 then
+    perform holdfast.close_runs(array[run.id], end_move.clock);
+  elsif run.halt is null and holdfast.has_parked(run.id) then
+    update holdfast.runs r set moving = 'resumed' where r.id = run.id;
+  end if;
+end
+$$;
+
+
+--
 -- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4550,6 +5392,9 @@ begin
   perform holdfast.set_actor('system', 'rescue');
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
   perform holdfast.park_unmovable_held(moves, expire_steps.clock);
+  if exists (select from holdfast.kinds k where k.batch > 1) then
+    perform holdfast.keep_alone(expire_steps.ids);  -- guard: poison
+  end if;
   perform holdfast.set_actor();
 end
 $$;
@@ -4828,15 +5673,30 @@ begin
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;
-    outcome := 'failed';
+    outcome := case sqlstate when '55006' then 'skipped' else 'failed' end;
     ids := '{}';
     open_ids := '{}';
-    error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
+    error := case outcome when 'failed' then jsonb_strip_nulls(jsonb_build_object(
+      'type', sqlstate, 'message', message, 'next', nullif(hint, ''))) end;
   end;
   perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
   return outcome;
 end
 $_$;
+
+
+--
+-- Name: fitting_steps(numeric[], integer, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fitting_steps(charges numeric[], slots integer, tokens numeric) RETURNS integer
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (LEAST((slots)::bigint, ( SELECT count(*) AS count
+            FROM ( SELECT sum(u.charge) OVER (ORDER BY u.place) AS charge
+                    FROM unnest(fitting_steps.charges) WITH ORDINALITY u(charge, place)) c
+           WHERE ((c.charge > fitting_steps.tokens) IS NOT TRUE))))::integer AS "least";
+END;
 
 
 --
@@ -4976,6 +5836,208 @@ $$;
 
 
 --
+-- Name: halt_run(uuid, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.halt_run(run_id uuid, halt text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  person constant text := coalesce(halt_run.actor, session_user);
+  run holdfast.runs;
+  admitted bigint[];
+begin
+  if halt_run.halt = 'stopped' then
+    perform pg_advisory_xact_lock(holdfast.run_lock(halt_run.run_id));
+    admitted := holdfast.lock_admitted(array(
+      select n.step_id from holdfast.runs r
+       cross join lateral (
+         (select m.step_id from holdfast.run_steps m  -- the window
+           where m.run_id = r.id and m.step_id <= r.admitted_until order by m.step_id desc limit 2 * r.window_size)
+         union
+         (select m.step_id from holdfast.run_steps m  -- without a window, what the first chunk below reads
+           where m.run_id = r.id and r.window_size is null order by m.step_id limit 10000)) n
+       where r.id = halt_run.run_id));
+  end if;
+  select r.* into run from holdfast.runs r where r.id = halt_run.run_id for update;
+  if run.halt = halt_run.halt then
+    return run.state;
+  end if;
+  if run.finished_at is not null or run.queued_at is null or run.halt = 'stopped' then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be %s', run.id,
+                      case when run.halt = 'stopped' and run.finished_at is null then 'being stopped'
+                           else run.state end, halt_run.halt),
+      case when run.queued_at is null then 'nothing of it runs: it has not been queued'
+           when run.finished_at is null then 'retry it when it is over' else 'it is over; retry runs it again' end,
+      run.id::text);
+  end if;
+  perform holdfast.set_actor('user', person, halt_run.reason);
+  update holdfast.runs r
+     set halt = halt_run.halt, halted_at = clock, halted_by = person, halt_reason = halt_run.reason,
+         to_admit = case when halt_run.halt = 'stopped' then 0 else r.to_admit end,
+         first_left = case when halt_run.halt = 'stopped' then null else r.first_left end,
+         moving = case when halt_run.halt = 'stopped' then 'stopped' else r.moving end,
+         moved_until = case when halt_run.halt = 'stopped' then 0 else r.moved_until end
+   where r.id = run.id;
+  perform holdfast.record_run_change(run, halt_run.halt, halt_run.reason, person);
+  if halt_run.halt = 'stopped' then
+    perform holdfast.set_actor('system', 'stop', halt_run.reason);  -- it closes the run, if nothing is held
+    perform holdfast.halt_steps(array[run.id], admitted);
+    -- What is due elsewhere is left to the workers: its steps are not locked here, and the run's row is.
+    perform holdfast.move_run_steps(r.id, 1000)
+       from holdfast.runs r where r.id = run.id and (r.window_size is null or holdfast.is_only_held(r));
+    perform holdfast.wake_movers(run.id);
+  end if;
+  perform holdfast.set_actor();
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
+-- Name: halt_steps(uuid[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.halt_steps(run_ids uuid[], ids bigint[]) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  paused uuid[];
+  stopped uuid[];
+  stopped_of uuid[];
+  closable uuid[];
+begin
+  select coalesce(array_agg(l.id) filter (where l.halt = 'paused'), '{}'),
+         coalesce(array_agg(l.id) filter (where l.halt = 'stopped'), '{}')
+    into paused, stopped
+    from (select r.id, r.halt from holdfast.runs r
+           where r.id = any (halt_steps.run_ids) and r.halt in ('paused', 'stopped') order by r.id for update) l;
+  if paused <> '{}' then
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'run ' || s.run_id,
+           limited_by = null
+     where s.id = any (halt_steps.ids) and s.run_id = any (paused)
+       and (s.due_at + interval '0' is not null or s.parked_for in ('handler', 'limit'));
+  end if;
+  if stopped <> '{}' then
+    with changed as (
+      update holdfast.steps s
+         set due_at = null, parked_due_at = null, limited_by = null,
+             -- What a person parked stays parked, and is parked again when it is admitted.
+             parked_for = case when not holdfast.is_kernels_parking(s.parked_for) then s.parked_for end
+       where s.id = any (halt_steps.ids) and s.run_id = any (stopped)
+         and coalesce(s.due_at, s.parked_due_at) is not null
+      returning s.run_id)
+    select array_agg(c.run_id) into stopped_of from changed c;
+    if stopped_of is not null then
+      with counted as (
+        update holdfast.runs r
+           set live = r.live - d.steps
+          from (select u.id, count(*)::int as steps from unnest(stopped_of) u (id) group by u.id order by u.id) d
+         where r.id = d.id
+        returning r.id, r.live, r.finished_at, r.moving)
+      select array_agg(c.id) into closable
+        from counted c where c.live = 0 and c.finished_at is null and c.moving is null;
+    end if;
+  end if;
+  return coalesce(closable, '{}');
+end
+$$;
+
+
+--
+-- Name: haltable_steps(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.haltable_steps(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  limit_ids constant bigint[] := array(
+    select distinct s.limited_by from holdfast.steps s
+     where s.id = any (haltable_steps.ids) and s.limited_by is not null);
+  free bigint[];
+begin
+  if limit_ids = '{}' then
+    return haltable_steps.ids;
+  end if;
+  free := array(select t.id from holdfast.limit_states t where t.id = any (limit_ids) order by t.id
+                   for update skip locked);
+  return array(select s.id from holdfast.steps s
+                where s.id = any (haltable_steps.ids) and (s.limited_by is null or s.limited_by = any (free)));
+end
+$$;
+
+
+--
+-- Name: halted_runs(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.halted_runs(run_ids uuid[]) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select r.id from holdfast.runs r
+   where r.id = any (halted_runs.run_ids) and holdfast.matches_any(allowed, r.tenant)
+     and (r.halt in ('paused', 'stopped') or r.finished_at is not null);
+end
+$$;
+
+
+--
+-- Name: has_ample_room(bigint[], integer, numeric, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.has_ample_room(ids bigint[], steps integer, tokens numeric, at timestamp with time zone) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return (
+    select count(*) = cardinality(has_ample_room.ids)  -- guard: present
+           and bool_and(
+             true
+             and t.parked = 0 and t.wake_at is null  -- guard: queue
+             and t.open_until is null  -- guard: breaker
+             and (greatest(t.paused_until, r.paused_until) > has_ample_room.at) is not true  -- guard: pause
+             and (t.held + has_ample_room.steps > r.concurrency) is not true  -- guard: slots
+             and (t.bucket_at > has_ample_room.at) is not true  -- guard: bucket; else nothing of it is given back
+             and (holdfast.bucket_level(t.tokens, t.filled_at, r.rate, r.per, r.burst,
+                                        greatest(t.filled_at, has_ample_room.at))
+                  - ceil(r.rate * greatest(0, extract(epoch from t.filled_at - has_ample_room.at))  -- guard: since
+                         / extract(epoch from r.per))
+                  < has_ample_room.tokens) is not true  -- guard: tokens
+           )
+      from holdfast.limit_states t
+      left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
+     where t.id = any (has_ample_room.ids));
+end
+$$;
+
+
+--
 -- Name: limit_states; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -5016,6 +6078,26 @@ CREATE FUNCTION holdfast.has_limits(word text) RETURNS boolean
             FROM holdfast.limit_states s
            WHERE ((s.name >= (has_limits.word || ':'::text)) AND (s.name < (has_limits.word || ';'::text))))));
 END;
+
+
+--
+-- Name: has_parked(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.has_parked(run_id uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return exists (
+    select from holdfast.queues q
+     cross join lateral (select p.id from holdfast.steps p
+                          where p.queue = q.queue and p.parked_for = 'run ' || has_parked.run_id limit 1) s);
+end
+$$;
 
 
 --
@@ -5064,6 +6146,25 @@ END;
 
 
 --
+-- Name: holds_of(bigint, bigint[], integer[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.holds_of(step_id bigint, holders bigint[], firsts integer[], held bigint[]) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((holders)[width_bucket(step_id, holders)] = step_id) THEN
+             CASE
+                 WHEN (firsts IS NULL) THEN ARRAY[(held)[width_bucket(step_id, holders)]]
+                 ELSE (held)[(firsts)[width_bucket(step_id, holders)]:((firsts)[(width_bucket(step_id, holders) + 1)] - 1)]
+             END
+             ELSE NULL::bigint[]
+         END AS "case";
+END;
+
+
+--
 -- Name: id_of_key(text, text, bytea); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5108,6 +6209,21 @@ $$;
 
 
 --
+-- Name: is_admissible(holdfast.steps, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_admissible(step holdfast.steps, takes_failed boolean) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((step).finished_at IS NULL) THEN (((step).due_at IS NULL) AND ((step).lease_id IS NULL) AND ((step).parked_due_at IS NULL) AND ((step).waits = 0))
+             ELSE (takes_failed AND ((step).last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])))
+         END AS "case";
+END;
+
+
+--
 -- Name: is_all_due(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5147,7 +6263,7 @@ END;
 CREATE FUNCTION holdfast.is_kernels_parking(parked_for text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
- SELECT (parked_for = ANY (ARRAY['handler'::text, 'move'::text, 'limit'::text]));
+ SELECT ((parked_for = ANY (ARRAY['handler'::text, 'move'::text, 'limit'::text])) OR starts_with(parked_for, 'run '::text));
 END;
 
 
@@ -5216,6 +6332,22 @@ CREATE FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) RETURNS boolean
                            WHERE ((n.tenant = (is_needed_tick.tick).tenant) AND (n.name = (is_needed_tick.tick).name) AND (n.outcome = 'started'::text) AND (n.fired_at > (is_needed_tick.tick).fired_at))
                           LIMIT 10) later))))))) AS "exists";
 END;
+
+
+--
+-- Name: is_only_held(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_only_held(run holdfast.runs) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return run.live = (select count(*) from holdfast.steps s where s.lease_until is not null and s.run_id = run.id);
+end
+$$;
 
 
 --
@@ -5355,6 +6487,17 @@ END;
 
 
 --
+-- Name: is_unadmitted(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_unadmitted(step holdfast.steps) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (((step).finished_at IS NULL) AND ((step).due_at IS NULL) AND ((step).lease_id IS NULL) AND ((step).parked_due_at IS NULL) AND ((step).waits = 0));
+END;
+
+
+--
 -- Name: journal_new_runs(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5466,6 +6609,9 @@ declare
   is_limited constant boolean := exists (select from holdfast.limit_states);
   has_breakers constant boolean := is_limited and exists (
     select from holdfast.limits r where r.breaker_after is not null);
+  limit_ids bigint[];
+  held int[];
+  parked int[];
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -5505,34 +6651,31 @@ begin
       group by g.machine;
   end if;
   if is_limited then
-    perform holdfast.count_limits(array(
-      -- Steps that are alike are counted together. Breakers need to know how each ended, and which was the probe.
-      with alike as materialized (
-        select case when o.lease_id is not null then o.holds end as held_before,
-               case when n.lease_id is not null then n.holds end as held_now,
-               case when o.parked_for = 'limit' then o.limited_by end as parked_before,
-               case when n.parked_for = 'limit' then n.limited_by end as parked_now,
-               case when has_breakers and n.lease_id is distinct from o.lease_id then
-                 case when announced is null then 'by_hand' else n.last_event end end as event,
-               case when has_breakers and n.lease_id is distinct from o.lease_id then n.error ->> 'type' end
-                 as error_type,
-               case when has_breakers then o.id end as step_id, count(*)::int as steps
-          from o join n on n.id = o.id
-         where coalesce(o.holds, n.holds) is not null or coalesce(o.limited_by, n.limited_by) is not null
-         group by 1, 2, 3, 4, 5, 6, 7)
-      select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
-              array_agg(c.step_id) filter (where c.event is not null))::holdfast.limit_change
-        from (select h.limit_id, -a.steps as held, 0 as parked, a.step_id, a.event, a.error_type
-                from alike a cross join unnest(a.held_before) h (limit_id)
-              union all
-              select h.limit_id, a.steps, 0, null, null, null from alike a cross join unnest(a.held_now) h (limit_id)
-              union all
-              select a.parked_before, 0, -a.steps, null, null, null from alike a
-              union all
-              select a.parked_now, 0, a.steps, null, null, null from alike a) c
-       where c.limit_id is not null
-       group by c.limit_id, c.event, c.error_type
-      having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);
+    select array_agg(c.limit_id), array_agg(c.held), array_agg(c.parked) into limit_ids, held, parked
+      from (select u.limit_id, sum(u.held)::int as held, sum(u.parked)::int as parked
+              from (select unnest(case when o.lease_id is not null then o.holds else array[o.limited_by] end)
+                             as limit_id,
+                           -(o.lease_id is not null)::int as held, -(o.lease_id is null)::int as parked
+                      from o
+                     where o.lease_id is not null or o.parked_for = 'limit'  -- early columns: the others are not read
+                    union all
+                    select unnest(case when n.lease_id is not null then n.holds else array[n.limited_by] end),
+                           (n.lease_id is not null)::int, (n.lease_id is null)::int
+                      from n
+                     where n.lease_id is not null or n.parked_for = 'limit') u
+             where u.limit_id is not null
+             group by u.limit_id
+            having sum(u.held) <> 0 or sum(u.parked) <> 0) c;
+    if limit_ids is not null then
+      -- Breakers need to know how each step lost its lease, and which was the probe.
+      perform holdfast.count_limits(limit_ids, held, parked, case when has_breakers then array(
+        select (e.limit_id, e.event, e.error_type, -count(*), 0, array_agg(e.id))::holdfast.limit_change
+          from (select unnest(o.holds) as limit_id, o.id, n.error ->> 'type' as error_type,
+                       case when announced is null then 'by_hand' else n.last_event end as event
+                  from o join n on n.id = o.id
+                 where o.lease_id is not null and n.lease_id is distinct from o.lease_id) e
+         group by e.limit_id, e.event, e.error_type) end, clock);
+    end if;
   end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
@@ -5557,6 +6700,8 @@ CREATE FUNCTION holdfast.judge_breakers(changes holdfast.limit_change[], clock t
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  repeats constant bigint[] := coalesce(nullif(current_setting('holdfast.repeats', true), '')::bigint[], '{}');
 begin
   with ended as (
     select s.id, s.name, s.tenant, s.open_until, s.open_for, s.probe_id, r.breaker_for, r.breaker_after,
@@ -5568,7 +6713,8 @@ begin
      cross join lateral holdfast.limit_rule(s.name, s.tenant) r
      cross join lateral (
        select g.successes,
-              coalesce(-sum(u.held) filter (
+              coalesce(sum(-u.held - (  -- a call that raised counts once
+                select count(*) from unnest(u.step_ids) c (id) where c.id = any (repeats))) filter (  -- guard: once
                 where u.event in ('retried', 'failed', 'expired') and u.error_type = any (r.breaker_counts)), 0)::int
                 as counted,
               max(u.event) filter (where s.probe_id = any (u.step_ids)) as probe_event
@@ -5609,6 +6755,37 @@ $$;
 
 
 --
+-- Name: keep_alone(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.keep_alone(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.steps s
+     set alone = true
+   where s.id = any (keep_alone.ids) and s.batch_key is not null and s.alone is null;
+end
+$$;
+
+
+--
+-- Name: keeps_halt(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.keeps_halt(halt text, event text, phase text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) THEN ((halt = 'stopped'::text) AND (event <> 'cancelled'::text))
+             ELSE (event <> 'reopened'::text)
+         END AS "case";
+END;
+
+
+--
 -- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -5622,6 +6799,10 @@ CREATE TABLE holdfast.kinds (
     limits text[],
     weight text,
     call_weight numeric(20,6),
+    batch integer,
+    batch_by text,
+    CONSTRAINT batch_by_needs_a_batch CHECK (((batch_by IS NULL) OR (batch IS NOT NULL))),
+    CONSTRAINT batch_is_1_to_10000 CHECK (((batch >= 1) AND (batch <= 10000))),
     CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
     CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
 );
@@ -5684,6 +6865,38 @@ $$;
 
 
 --
+-- Name: lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone) RETURNS SETOF holdfast.claimed_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  claimed int;
+begin
+  return query
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = lease_last.at,
+         parked_for = null, parked_due_at = null, limited_by = null, holds = lease_last.holds, charge = null,
+         lease_id = nextval('holdfast.lease_ids'), lease_owner = lease_last.worker,
+         lease_until = lease_last.at + coalesce(
+           lease_last.lease, case when lease_last.has_own then holdfast.lease_of(s.kind, s.tenant)
+                                  else (lease_last.leases ->> s.kind)::interval end, interval '300 s')
+    from holdfast.machine_moves m
+   where s.id = any (lease_last.ids)  -- not a join: its plan stays linear in the batch
+     and s.lease_id is null and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+  returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key, null::int,
+            null::text, s.alone;
+  get diagnostics claimed = row_count;
+  if claimed > 0 then
+    perform holdfast.charge_last(lease_last.holds, claimed, lease_last.at);
+  end if;
+end
+$$;
+
+
+--
 -- Name: lease_of(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5732,52 +6945,76 @@ END;
 
 
 --
--- Name: limit_room(text, integer, bigint[], integer[], bigint[], numeric[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: limit_room(text, integer, bigint[], integer, bigint[], integer, bigint[], numeric[], text[], text[], boolean, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean) RETURNS record
+CREATE FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], wanted integer, state_ids bigint[], each integer, limit_ids bigint[], pair_charges numeric[], families text[], tenants text[], has_exact boolean, pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT head_ids bigint[], OUT rests numeric[], OUT fits boolean, OUT is_tight boolean, OUT is_awaited boolean, OUT has_buckets boolean) RETURNS record
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
     AS $$
-declare
-  wanted constant bigint[] := array(select u.id from unnest(limit_room.limit_ids) u (id) group by u.id);
 begin
-  limit_room.ids := array(
-    select t.id from holdfast.limit_states t
-     where t.id = any (wanted) order by t.id
-       for update skip locked);  -- guard: lock
-  -- Another statement than the one that waits for the locks: it sees what those committed who had them before.
+  -- Another statement than the one that waits for the locks: it sees what those committed who had them before. Rules
+  -- are found as by limit_rule, but a family's is looked up once for all of its values.
+  with family as materialized (
+    select r.*
+      from holdfast.limits r
+     where r.name = any (limit_room.families) and r.tenant = any (limit_room.tenants)),
+  exact as materialized (
+    select r.*
+      from holdfast.limits r
+     where limit_room.has_exact
+       and r.name = any (array(
+             select t.name from holdfast.limit_states t where t.id = any (limit_room.state_ids)))
+       and r.tenant = any (limit_room.tenants))
   select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
          coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
-         coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.is_behind), '{}'),
+         coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.head_id), '{}'),
          array_agg(l.tokens - l.charge),
-         count(*) = cardinality(wanted) and bool_and(
-           not (l.is_shut or l.is_half_open or l.is_behind) and l.steps <= l.slots
-           and coalesce(l.charge <= l.tokens, true))
+         bool_and(not (l.is_shut or l.is_half_open or l.head_id is not null) and l.steps <= l.slots
+                  and coalesce(l.charge <= l.tokens, true)),
+         bool_or(l.slots < 2 * limit_room.wanted or coalesce(l.tokens < 2 * limit_room.wanted, false)),
+         bool_or(l.is_awaited), bool_or(l.tokens is not null)
     into limit_room.ids, limit_room.slots, limit_room.tokens, limit_room.bursts, limit_room.is_shut,
-         limit_room.is_half_open, limit_room.is_behind, limit_room.rests, limit_room.fits
-    from (select t.id, r.burst,
+         limit_room.is_half_open, limit_room.head_ids, limit_room.rests, limit_room.fits, limit_room.is_tight,
+         limit_room.is_awaited, limit_room.has_buckets
+    from (select t.id, r.burst, t.parked > 0 or t.wake_at is not null as is_awaited,
                  coalesce(r.concurrency - t.held
                           - cardinality(array_positions(limit_room.pending, t.id)),  -- guard: pending
                           2147483647) as slots,
-                 holdfast.tokens_at(t, r, limit_room.clock) as tokens,
+                 holdfast.bucket_level(t.tokens, t.filled_at, r.rate, r.per, r.burst, limit_room.clock) as tokens,
                  coalesce(greatest(t.paused_until, r.paused_until, t.open_until) > limit_room.clock, false)
                  or (t.open_until is not null
                      and (holdfast.is_probed(t) or t.id = any (limit_room.pending))) as is_shut,
                  t.open_until is not null as is_half_open,
-                 t.parked > 0 and exists (
-                   select from holdfast.steps p
+                 case when t.parked > 0 then (
+                   select p.id from holdfast.steps p
                     where p.limited_by = t.id and p.queue = limit_room.queue and coalesce(p.parked_for, '') = 'limit'
-                      and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
-                 d.steps, d.charge
+                      and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)
+                    order by p.priority desc, p.parked_due_at, p.id
+                    limit 1) end as head_id,
+                 coalesce(limit_room.each, d.steps) as steps, coalesce(limit_room.each, d.charge, d.steps) as charge
             from holdfast.limit_states t
-            join (select u.limit_id, count(*) as steps,
-                         coalesce(sum(limit_room.charges[u.ord]), count(*)) as charge
-                    from unnest(limit_room.ords, limit_room.limit_ids) u (ord, limit_id)
-                   group by u.limit_id) d on d.limit_id = t.id
-            left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
-           where t.id = any (limit_room.ids)
-           order by t.id) l;  -- guard: later
+            left join (select u.limit_id, count(*)::int as steps, sum(u.charge) as charge
+                         from unnest(limit_room.limit_ids, limit_room.pair_charges) u (limit_id, charge)
+                        where limit_room.each is null
+                        group by u.limit_id) d on d.limit_id = t.id
+            left join family f on f.name = coalesce(holdfast.limit_family(t.name), t.name) and f.tenant = t.tenant
+            left join exact e on e.name = t.name and e.tenant = t.tenant
+           cross join lateral (
+             select case when e.name is null then f.concurrency else e.concurrency end as concurrency,
+                    case when e.name is null then f.rate else e.rate end as rate,
+                    case when e.name is null then f.per else e.per end as per,
+                    case when e.name is null then f.burst else e.burst end as burst,
+                    case when e.name is null then f.paused_until else e.paused_until end as paused_until) r
+           where t.id = any (limit_room.state_ids)
+          ) l;  -- guard: later
 end
 $$;
 
@@ -5843,10 +7080,12 @@ CREATE FUNCTION holdfast.limit_violations() RETURNS TABLE(invariant text, subjec
     select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
            (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
            (select count(*) from holdfast.steps s
-             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit') as waiting,
-           r.concurrency, r.paused_until as family_paused_until,
-           (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
-              from holdfast.parked_queues(t.id) q) as has_tokens,
+             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit' and s.lease_id is null) as waiting,
+           r.paused_until as family_paused_until,
+           (select bool_or((holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock) is not true
+                           and (t.held + q.slots > r.concurrency) is not true)
+              from holdfast.parked_queues(
+                     t.id, case when t.open_until is null then r.concurrency else 0 end, r.burst) q) as has_room,
            t.open_until is not null and holdfast.is_probed(t) as is_probed, c.clock
       from holdfast.limit_states t
      cross join (select holdfast.clock() as clock) c
@@ -5863,9 +7102,9 @@ CREATE FUNCTION holdfast.limit_violations() RETURNS TABLE(invariant text, subjec
          format('it would admit one of %s parked steps, and is to look at them %s', l.parked,
                 coalesce('at ' || l.wake_at, 'never'))
     from counted l
-   where l.parked > 0 and l.held < coalesce(l.concurrency, 2147483647)
+   where l.parked > 0
      and coalesce(greatest(l.paused_until, l.family_paused_until, l.open_until) <= l.clock, true)
-     and not l.is_probed and l.has_tokens and (l.wake_at <= l.clock) is not true
+     and not l.is_probed and l.has_room and (l.wake_at <= l.clock) is not true
   union all
   select 'parked_on_a_limit', 'step ' || s.id, format('parked for a limit that is not there: %s', s.limited_by)
     from holdfast.steps s
@@ -5899,72 +7138,111 @@ $$;
 -- Name: limits_in_force(text, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]) RETURNS record
+CREATE FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT state_ids bigint[], OUT is_shared boolean, OUT step_ids bigint[], OUT limit_ids bigint[], OUT pair_charges numeric[], OUT charges numeric[], OUT limited_by bigint[], OUT families text[], OUT tenants text[], OUT has_exact boolean) RETURNS record
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_nestloop TO 'on'
+    SET enable_nestloop TO 'off'
     SET enable_hashjoin TO 'on'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
-    SET enable_sort TO 'on'
+    SET enable_sort TO 'off'
     SET jit TO 'off'
     AS $$
 declare
-  by_queue constant boolean := holdfast.has_limits('queue');
-  by_kind constant boolean := holdfast.has_limits('kind');
-  by_tenant constant boolean := holdfast.has_limits('tenant');
-  has_call_weights constant boolean := exists (select from holdfast.kinds k where k.call_weight is not null);
-  new_names text[];
-  new_tenants text[];
+  first constant holdfast.steps := (
+    select s from holdfast.steps s where s.id = limits_in_force.candidates[1]);
+  by_queue constant text := case when holdfast.has_limits('queue') then 'queue:' || limits_in_force.queue end;
+  by_kind constant text := case when holdfast.has_limits('kind') then 'kind:' end;
+  by_tenant constant text := case when holdfast.has_limits('tenant') then 'tenant:' end;
+  is_by_itself constant boolean := coalesce(by_queue, by_kind, by_tenant) is not null;
+  has_own constant boolean := exists (select from holdfast.limits r where r.tenant <> '*');
+  is_weighed boolean;
+  is_parked boolean;
+  has_keys boolean;
+  calls int[];  -- the place of the first step of each step's call; null: each has its own
+  are_single boolean;  -- no step names two limits
+  named_steps bigint[];  -- per step and name, or null where all steps have the same names
+  names text[];
+  name_tenants text[];
+  of_all bigint;  -- of the names, how many have a state of the rule for all tenants
+  present bigint;  -- pairs of a name and a state
+  complete bigint;  -- as many, when no state was missing
 begin
+  limits_in_force.has_exact := exists (
+    select from holdfast.limits r where strpos(r.name, ':') > 0 and r.name not like '%:*');
+  select bool_and(s.tenant = first.tenant and (by_kind is null or s.kind = first.kind)
+                  and s.limits is not distinct from first.limits),
+         coalesce(bool_or(s.weight <> 1), false)
+         or exists (select from holdfast.kinds k where k.call_weight is not null),
+         bool_or(s.limited_by is not null), coalesce(bool_or(s.batch_key is not null), false),
+         not is_by_itself and max(cardinality(s.limits)) = 1,
+         array_agg(s.id) filter (where s.limits is not null),
+         array_agg(s.limits[1]) filter (where s.limits is not null),
+         array_agg(s.tenant) filter (where s.limits is not null)
+    into limits_in_force.is_shared, is_weighed, is_parked, has_keys, are_single, named_steps, names, name_tenants
+    from holdfast.steps s
+   where s.id = any (limits_in_force.candidates);
+  limits_in_force.is_shared := limits_in_force.is_shared and not is_weighed;
+  if limits_in_force.is_shared then
+    names := array_remove(first.limits || array[by_queue, by_kind || first.kind, by_tenant || first.tenant], null);
+    name_tenants := array_fill(first.tenant, array[cardinality(names)]);
+    named_steps := null;
+  elsif are_single is not true then
+    select array_agg(n.id), array_agg(n.name), array_agg(n.tenant)
+      into named_steps, names, name_tenants
+      from (select s.id, s.tenant,
+                   unnest(s.limits || array[by_queue, by_kind || s.kind, by_tenant || s.tenant]) as name
+              from holdfast.steps s
+             where s.id = any (limits_in_force.candidates)) n
+     where n.name is not null;
+  end if;
+  if coalesce(cardinality(names), 0) = 0 then
+    return;
+  end if;
+  limits_in_force.tenants := '*'::text || array(
+    select u.tenant from unnest(name_tenants) u (tenant) group by u.tenant);
   loop
-    with step as materialized (
-      select u.ord::int as ord, h.tenant, h.kind, h.limits, h.limited_by,
-             coalesce(h.weight, 1) + case when has_call_weights then coalesce((
-               select k.call_weight from holdfast.kinds k
-                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0)
-                                          else 0 end as charge
-        from unnest(limits_in_force.candidates) with ordinality u (id, ord)
-       cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-         select s.tenant, s.kind, s.limits, s.limited_by, s.weight from holdfast.steps s where s.id = u.id offset 0) h),
-    alike as materialized (  -- names are looked up once for steps that have the same
-      select s.tenant, s.limits, case when by_kind then s.kind end as kind, array_agg(s.ord) as ords
-        from step s
-       group by 1, 2, 3),
-    named as (
-      select a.ords, a.tenant, l.name from alike a, unnest(a.limits) l (name)
-      union all
-      select a.ords, a.tenant, 'queue:' || limits_in_force.queue from alike a where by_queue
-      union all
-      select a.ords, a.tenant, 'kind:' || a.kind from alike a where by_kind
-      union all
-      select a.ords, a.tenant, 'tenant:' || a.tenant from alike a where by_tenant),
-    known as materialized (
-      select n.name, n.tenant, g.tenant as rule_tenant, t.id
-        from (select distinct d.name, d.tenant from named d) n
-       cross join lateral (values (n.tenant), ('*')) g (tenant)
-        left join holdfast.limit_states t on t.name = n.name and t.tenant = g.tenant
-       where t.id is not null or exists (select from holdfast.limit_rule(n.name, g.tenant)))
-    select p.ords, p.ids,
-           case when exists (select from step s where s.charge <> 1)
-                then array(select s.charge from step s order by s.ord) end,
-           case when exists (select from step s where s.limited_by is not null)
-                then array(select s.limited_by from step s order by s.ord) end,
-           array(select k.name from known k where k.id is null order by k.name, k.rule_tenant),
-           array(select k.rule_tenant from known k where k.id is null order by k.name, k.rule_tenant)
-      into limits_in_force.ords, limits_in_force.limit_ids, limits_in_force.charges, limits_in_force.limited_by,
-           new_names, new_tenants
-      from (select array_agg(u.ord) as ords, array_agg(k.id) as ids
-              from named n
-              join known k on k.name = n.name and k.tenant = n.tenant
-             cross join unnest(n.ords) u (ord)) p;
-    exit when new_names = '{}';
-    -- By name, and before any state is locked: who makes the same states meanwhile is waited for in one order.
-    insert into holdfast.limit_states (name, tenant)
-    select distinct u.name, u.tenant from unnest(new_names, new_tenants) u (name, tenant) order by 1, 2
-    on conflict (name, tenant) do nothing;
+    select array_agg(n.step_id), array_agg(t.id), count(*) filter (where t.tenant = '*'), count(*)
+      into limits_in_force.step_ids, limits_in_force.limit_ids, of_all, present
+      from unnest(named_steps, names, name_tenants) n (step_id, name, tenant)
+      join (select t.id, t.name, t.tenant
+              from holdfast.limit_states t
+             where t.name = any (names) and t.tenant = any (limits_in_force.tenants)) t
+        on t.name = n.name and t.tenant in (n.tenant, '*');
+    exit when of_all = cardinality(names) and not has_own;
+    -- Others may have made the states since they were read above: then none is missing, and they are read again.
+    exit when present = complete;
+    complete := case when holdfast.add_limit_states(names, name_tenants, limits_in_force.has_exact) = 0
+                     then present end;
   end loop;
+  limits_in_force.state_ids := (
+    select array_agg(d.id) from (select u.id from unnest(limits_in_force.limit_ids) u (id) group by u.id) d);
+  limits_in_force.families := array(
+    select coalesce(holdfast.limit_family(u.name), u.name) from unnest(names) u (name) group by 1);
+  if is_weighed and limits_in_force.state_ids is not null then
+    if has_keys then
+      calls := holdfast.number_calls(limits_in_force.candidates);
+    end if;
+    select array_agg(c.charge order by c.ord) into limits_in_force.charges
+      from (select u.ord, coalesce(s.weight, 1) + case
+                     when calls is null or calls[u.ord] = u.ord then coalesce((  -- guard: call
+                       select k.call_weight from holdfast.kinds k
+                        where k.kind = s.kind and k.tenant in (s.tenant, '*') order by k.tenant = '*' limit 1), 0)
+                     else 0 end as charge
+              from unnest(limits_in_force.candidates) with ordinality u (id, ord)
+              join holdfast.steps s on s.id = u.id
+             where s.id = any (limits_in_force.candidates)) c;
+    select array_agg(c.charge order by p.ord) into limits_in_force.pair_charges
+      from unnest(limits_in_force.step_ids) with ordinality p (id, ord)
+      join unnest(limits_in_force.candidates, limits_in_force.charges) c (id, charge) on c.id = p.id;
+  end if;
+  if is_parked and limits_in_force.state_ids is not null then
+    select array_agg(s.limited_by order by u.ord) into limits_in_force.limited_by
+      from unnest(limits_in_force.candidates) with ordinality u (id, ord)
+      join holdfast.steps s on s.id = u.id
+     where s.id = any (limits_in_force.candidates);
+  end if;
 end
 $$;
 
@@ -5993,6 +7271,54 @@ $$;
 
 
 --
+-- Name: lock_admitted(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_admitted(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  locked constant bigint[] := array(
+    select s.id from holdfast.steps s
+     where s.id = any (lock_admitted.ids) and coalesce(s.due_at, s.parked_due_at) is not null
+     order by s.id for update);
+begin
+  perform from holdfast.limit_states t
+    where t.id = any (array(select distinct s.limited_by from holdfast.steps s
+                             where s.id = any (locked) and s.limited_by is not null))
+    order by t.id for update;
+  return locked;
+end
+$$;
+
+
+--
+-- Name: lock_due(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_due(ids bigint[], clock timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if lock_due.ids = '{}' then
+    return lock_due.ids;
+  end if;
+  return array(
+    select s.id
+      from holdfast.steps s
+     where s.id = any (lock_due.ids)
+       and holdfast.is_due(s, lock_due.clock) is true  -- not bare: the planner would use the index of due steps
+       for update skip locked);  -- guard: lock
+end
+$$;
+
+
+--
 -- Name: lock_held(bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6009,6 +7335,95 @@ begin
     where t.id = any (array(
             select h.id from holdfast.steps s cross join unnest(s.holds) h (id) where s.id = any (ids)))
     order by t.id for update;
+end
+$$;
+
+
+--
+-- Name: lock_key(bigint, text, integer, integer, timestamp with time zone, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  step holdfast.steps;
+  ids bigint[];
+  rest bigint[];
+begin
+  select s.* into step from holdfast.steps s where s.id = lock_key.of_step;
+  ids := array(
+    select w.id
+      from (select d.id, d.limits, d.kind, d.tenant, d.batch_key, d.alone
+              from holdfast.steps d
+             where d.queue = lock_key.queue and d.priority = lock_key.priority and d.limited_by is null
+               and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
+                   = hashtextextended(step.kind || E'\n' || step.tenant || E'\n' || step.batch_key, 0)
+               and d.batch_key is not null
+               -- not `due_at is not null`: the planner would use the index of due steps
+               and (d.due_at is not null or d.limited_by is not null)
+               and coalesce(d.due_at, d.parked_due_at) <= lock_key.clock
+             -- As the index has them, or all steps of the key would be read and sorted: under row-level security the
+             -- planner does not see that the digest is the same for all.
+             order by d.limited_by, hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),
+                      coalesce(d.due_at, d.parked_due_at), d.id
+             limit 4 * lock_key.wanted + cardinality(lock_key.taken) + 1000) w
+     where w.kind = step.kind and w.tenant = step.tenant and w.batch_key = step.batch_key
+       and w.limits is not distinct from step.limits
+       and w.alone is null  -- guard: alone
+     limit lock_key.wanted + cardinality(lock_key.taken));
+  if lock_key.taken <> '{}' then  -- a statement of its own: the plan of a join need not keep the order
+    ids := array(
+      select u.id
+        from unnest(ids) with ordinality u (id, place)
+       where not exists (select from unnest(lock_key.taken) t (id) where t.id = u.id)
+       order by u.place
+       limit lock_key.wanted);
+  end if;
+  if ids = '{}' or holdfast.lock_due(ids[1 : 1], lock_key.clock) = '{}' then  -- guard: key
+    return '{}';
+  end if;
+  rest := holdfast.lock_due(ids[2 :], lock_key.clock);
+  if cardinality(rest) = cardinality(ids) - 1 then
+    return ids;
+  end if;
+  return ids[1 : 1] || array(
+    select u.id
+      from unnest(ids[2 :]) with ordinality u (id, place)
+      join unnest(rest) l (id) on l.id = u.id
+     order by u.place);
+end
+$$;
+
+
+--
+-- Name: lock_parked(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_parked(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+begin
+  if lock_parked.ids = '{}' then
+    return lock_parked.ids;
+  end if;
+  return array(
+    select l.id
+      from holdfast.steps l
+     where l.id = any (lock_parked.ids)
+       and coalesce(l.parked_for, '') = 'limit'  -- not bare: the index of the limits' queues would answer it
+     order by l.parked_due_at, l.id
+       for update skip locked);
 end
 $$;
 
@@ -6082,6 +7497,46 @@ $$;
 
 
 --
+-- Name: make_due(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.make_due(ids bigint[], clock timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
+    AS $$
+declare
+  fresh bigint[];
+  queues text[];
+begin
+  with moves as materialized (  -- of each state: the move, or none
+    select t.machine, t.state as from_state, coalesce(m.to_state, t.state) as to_state, m.event
+      from holdfast.machine_states t
+      left join holdfast.machine_moves m
+        on m.machine = t.machine and m.from_state = t.state and m.event = 'queued'),
+  admitted as (
+    update holdfast.steps s
+       set state = m.to_state, last_event = coalesce(m.event, s.last_event),
+           due_at = case when s.parked_for is null then make_due.clock end,
+           parked_due_at = case when s.parked_for is not null then make_due.clock end
+      from moves m
+     where s.id = any (make_due.ids) and holdfast.is_unadmitted(s)
+       and m.machine = s.machine and m.from_state = s.state
+    returning s.id, s.queue)
+  select coalesce(array_agg(a.id), '{}'), array_agg(distinct a.queue) into fresh, queues from admitted a;
+  perform holdfast.wake(queues);
+  return fresh;
+end
+$$;
+
+
+--
 -- Name: make_partitions(integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6125,11 +7580,16 @@ CREATE FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  begins constant text := holdfast.initial_state(make_run.machine, 'run');
+  clock constant timestamptz := holdfast.clock();
 begin
-  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (make_run.id, make_run.machine, make_run.name,
-          holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
-          make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
+  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, queued_at, window_size, input)
+  select make_run.id, make_run.machine, make_run.name, begins, make_run.tenant, make_run.of_run, clock,
+         case when t.phase = 'open' then clock end, c.window_size, coalesce(make_run.input, '{}')
+    from holdfast.machines c
+    join holdfast.machine_states t on t.machine = c.machine and t.state = begins
+   where c.machine = make_run.machine;
   if make_run.steps is distinct from '[]' then  -- a null plan goes on to add_steps, which refuses it
     perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
   end if;
@@ -6189,10 +7649,12 @@ begin
                      where t.machine = step.machine and t.state = step.state and t.outcome = 'failed') then
     return false;
   end if;
-  insert into holdfast.resolutions (step_id, tenant, resolved_at, actor, login, reason)
-  values (step.id, step.tenant, holdfast.clock(), mark_resolved.actor,
+  insert into holdfast.resolutions as x (step_id, tenant, resolved_at, actor, login, reason)
+  values (step.id, step.tenant, greatest(holdfast.clock(), step.finished_at), mark_resolved.actor,
           case when mark_resolved.actor <> session_user then session_user end, mark_resolved.reason)
-  on conflict do nothing;
+  on conflict (step_id) do update
+    set resolved_at = excluded.resolved_at, actor = excluded.actor, login = excluded.login, reason = excluded.reason
+    where x.resolved_at < step.finished_at;
   if not found then
     return false;
   end if;
@@ -6235,7 +7697,6 @@ CREATE FUNCTION holdfast.measured_upkeep(worker text, about jsonb DEFAULT NULL::
 declare
   allowed constant text[] := holdfast.allowed_tenants();
   given_up bigint[];
-  run record;
 begin
   perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
@@ -6244,14 +7705,8 @@ begin
                                      then holdfast.make_partitions() else 0 end;
   select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
     from holdfast.expire_leases(measured_upkeep.batch, holdfast.clock()) r;
-  measured_upkeep.moved := 0;
-  for run in
-    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
-  loop
-    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
-    measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
-    perform holdfast.set_actor();
-  end loop;
+  measured_upkeep.moved := holdfast.move_next_chunk(measured_upkeep.batch);
+  perform holdfast.admit_lots(holdfast.clock());  -- the safety net: claims do this
   -- Last and without waiting: a claim of the same worker locks its row first, then waits for runs locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
@@ -6289,44 +7744,135 @@ END;
 
 
 --
--- Name: move_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: move_chunk(integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.move_run_steps(run_id uuid, batch integer) RETURNS integer
+CREATE FUNCTION holdfast.move_chunk(batch integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if move_chunk.batch is null or move_chunk.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', move_chunk.batch),
+                            '1000 is fast', 'batch');
+  end if;
+  -- If the server crashes, the last chunks are lost whole, with the position that they stored, and are moved again.
+  perform set_config('synchronous_commit', 'off', true);
+  return holdfast.move_next_chunk(move_chunk.batch);
+end
+$$;
+
+
+--
+-- Name: move_chunk_of(holdfast.runs, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_chunk_of(run holdfast.runs, ids bigint[], clock timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
-  run holdfast.runs;
-  seen bigint[];
   moves holdfast.step_move[];
   moved int;
 begin
-  select r.* into strict run from holdfast.runs r where r.id = move_run_steps.run_id;
-  seen := array(select r.step_id from holdfast.run_steps r
-                 where r.run_id = run.id and r.step_id > run.moved_until
-                 order by r.step_id
-                 limit move_run_steps.batch);
-  select coalesce(array_agg((s.id, s.lease_id, run.moving, clock, null, null, null)::holdfast.step_move), '{}')
+  if run.moving = 'stopped' then
+    perform holdfast.halt_steps(array[run.id], holdfast.lock_admitted(move_chunk_of.ids));
+    return 0;
+  end if;
+  select coalesce(array_agg((s.id, s.lease_id, run.moving, move_chunk_of.clock, null, null, null)::holdfast.step_move
+                            order by s.id), '{}')
     into moves
-    from unnest(seen) u (id)
+    from unnest(move_chunk_of.ids) u (id)
    cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
      select h.* from holdfast.steps h where h.id = u.id offset 0) s
     join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = run.moving
    where (s.finished_at is not null) = (run.moving = 'reopened');
   select count(*) into moved from holdfast.move_steps(moves);
   if moved < cardinality(moves) then
-    return moved;  -- one was claimed or settled in between: read these again
+    return -1;
   end if;
-  if cardinality(seen) = move_run_steps.batch then
-    update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;
-    return moved;
+  if run.moving = 'reopened' then
+    moved := moved + holdfast.admit_untried(run, move_chunk_of.ids, move_chunk_of.clock);
   end if;
-  update holdfast.runs r set moving = null, moved_until = 0 where r.id = run.id;
-  perform holdfast.close_runs(
-    array(select r.id from holdfast.runs r where r.id = run.id and r.live = 0 and r.finished_at is null), clock);
   return moved;
+end
+$$;
+
+
+--
+-- Name: move_next_chunk(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_next_chunk(batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run record;
+  moved int;
+begin
+  for run in
+    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10
+  loop
+    continue when not pg_try_advisory_xact_lock(holdfast.run_lock(run.id));  -- guard: one-mover
+    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
+    moved := holdfast.move_run_steps(run.id, move_next_chunk.batch);
+    perform holdfast.set_actor();
+    return moved;  -- one run per call: locks are held briefly
+  end loop;
+  return 0;
+end
+$$;
+
+
+--
+-- Name: move_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_run_steps(run_id uuid, batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  run holdfast.runs;
+  seen bigint[] := '{}';
+  size int;
+  moved int := 0;
+  is_last boolean;
+begin
+  select r.* into strict run from holdfast.runs r where r.id = move_run_steps.run_id;
+  if run.moving is null then
+    return 0;  -- the last chunk was moved while this waited
+  end if;
+  if run.moving = 'resumed' then
+    moved := holdfast.unpark_run_steps(run.id, move_run_steps.batch);
+    is_last := moved < move_run_steps.batch;
+  elsif run.moving = 'stopped' and holdfast.is_only_held(run) then
+    is_last := true;  -- the rest of its steps needs no change
+  else
+    -- Of a stopped run few steps change: reading them is cheap.
+    size := move_run_steps.batch * case when run.moving = 'stopped' then 10 else 1 end;
+    seen := array(select n.step_id from holdfast.run_steps n
+                   where n.run_id = run.id and n.step_id > run.moved_until  -- guard: resumes
+                   order by n.step_id
+                   limit size);
+    moved := holdfast.move_chunk_of(run, seen, clock);
+    if moved < 0 then
+      return 1;  -- one was claimed or settled in between: read these again
+    end if;
+    is_last := cardinality(seen) < size;
+  end if;
+  update holdfast.runs r
+     set moving = case when not is_last then r.moving end,
+         moved_until = case when is_last then 0 else coalesce(seen[cardinality(seen)], 0) end
+   where r.id = run.id;
+  if is_last then
+    perform holdfast.end_move(run.id, clock);
+  end if;
+  return greatest(moved, (not is_last)::int);
 end
 $$;
 
@@ -6343,7 +7889,8 @@ declare
   moved int;
 begin
   update holdfast.runs r
-     set state = g.to_state, last_event = 'started', started_at = coalesce(r.started_at, move_runs.clock)
+     set state = g.to_state, last_event = 'started',
+         started_at = coalesce(r.started_at, greatest(move_runs.clock, r.queued_at))
     from holdfast.machine_moves g, holdfast.machine_moves m
    where r.id = any (move_runs.ids)
      and g.machine = r.machine and g.from_state = r.state and g.event = 'started'
@@ -6352,8 +7899,18 @@ begin
                       where d.machine = r.machine and d.from_state = r.state and d.event = move_runs.event);
   update holdfast.runs r
      set state = m.to_state, last_event = m.event,
-         finished_at = case when t.phase in ('over', 'open_or_over') then move_runs.clock end,
-         started_at = case when m.event = 'reopened' then null else r.started_at end
+         finished_at = case when t.phase in ('over', 'open_or_over')
+                            then greatest(move_runs.clock, r.started_at, r.queued_at) end,  -- guard: clock
+         started_at = case when t.phase = 'open' then null  -- the next claim starts it
+                           when m.event = 'reopened' and t.phase <> 'held' then null  -- guard: started
+                           when m.event = 'reopened' then coalesce(r.started_at, greatest(move_runs.clock, r.queued_at))
+                           else r.started_at end,
+         queued_at = case when m.event = 'queued' then coalesce(r.queued_at, move_runs.clock) else r.queued_at end,
+         to_admit = case when t.phase in ('over', 'open_or_over') then 0 else r.to_admit end,
+         halt = case when holdfast.keeps_halt(r.halt, m.event, t.phase) then r.halt end,
+         halted_at = case when holdfast.keeps_halt(r.halt, m.event, t.phase) then r.halted_at end,
+         halted_by = case when holdfast.keeps_halt(r.halt, m.event, t.phase) then r.halted_by end,
+         halt_reason = case when holdfast.keeps_halt(r.halt, m.event, t.phase) then r.halt_reason end
     from holdfast.machine_moves m join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
    where r.id = any (move_runs.ids)
      and m.machine = r.machine and m.from_state = r.state and m.event = move_runs.event;
@@ -6382,17 +7939,22 @@ declare
   moved holdfast.settled_step[];
 begin
   perform holdfast.start_silent_steps(move_steps.moves);
-  with before as materialized (
-    select v.*, s.run_id, s.was_live, m.to_state, t.phase, t.outcome,
-           case when s.finished_at is not null then f.outcome end as was_outcome,
-           t.phase = 'over' or (t.phase = 'open_or_over' and v.event not in ('retried', 'expired')) as is_over
+  -- Materialized: otherwise a generic plan looks up and locks each step once per move of that event.
+  with locked as materialized (
+    select v.*, s.machine, s.from_state, s.was_live, s.was_finished
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
-       select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
+       select h.machine, h.state as from_state, holdfast.is_live(h) as was_live,
+              h.finished_at is not null as was_finished
+         from holdfast.steps h
         where h.id = v.step_id
           and h.lease_id is not distinct from v.lease_id  -- guard: lease
-          for update) s
-      join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
+          for update) s),
+  before as materialized (
+    select l.*, m.to_state, t.phase, t.outcome, case when l.was_finished then f.outcome end as was_outcome,
+           t.phase = 'over' or (t.phase = 'open_or_over' and l.event not in ('retried', 'expired')) as is_over
+      from locked l
+      join holdfast.machine_moves m on m.machine = l.machine and m.from_state = l.from_state and m.event = l.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
   after as (
@@ -6434,7 +7996,8 @@ begin
     if parents is not null then
       deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
-    perform holdfast.tally_runs(deltas, move_steps.clock);
+    perform holdfast.tally_runs(
+      deltas, move_steps.clock, array(select m.step_id from unnest(moved) m));
   end if;
   return query select m.* from unnest(moved) m;
 end
@@ -6538,6 +8101,38 @@ $$;
 
 
 --
+-- Name: next_to_admit(holdfast.runs, bigint, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.next_to_admit(run holdfast.runs, after bigint, most integer) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
+declare
+  face constant text := (select c.admits from holdfast.machines c where c.machine = run.machine);
+  ids bigint[];
+begin
+  if run.admits = 'chosen' then
+    return array(select c.step_id from holdfast.run_choices c
+                  where c.run_id = run.id and c.step_id > next_to_admit.after
+                  order by c.step_id limit next_to_admit.most);
+  end if;
+  if face is not null then
+    execute format('select %s($1, $2, $3)', holdfast.face_name(face)) into ids
+      using run.id, next_to_admit.after, next_to_admit.most;
+    return coalesce(ids, '{}');
+  end if;
+  return array(select n.step_id from holdfast.run_steps n
+                where n.run_id = run.id and n.step_id > next_to_admit.after
+                order by n.step_id limit next_to_admit.most);
+end
+$_$;
+
+
+--
 -- Name: note(bigint, bigint, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6618,6 +8213,35 @@ $$;
 
 
 --
+-- Name: number_calls(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.number_calls(ids bigint[]) RETURNS integer[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_sort TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_nestloop TO 'on'
+    SET jit TO 'off'
+    AS $$
+begin
+  return array(
+    select (min(p.place) over (partition by p.kind, p.tenant, p.batch_key, p.limits, p.own, p.nth))::int
+      from (select m.*, (row_number() over (partition by m.kind, m.tenant, m.batch_key, m.limits, m.own
+                                                order by m.place) - 1) / m.size as nth
+              from (select u.place, s.kind, s.tenant, s.batch_key, s.limits,
+                           case when s.batch_key is null or s.alone then s.id end as own,
+                           coalesce((select k.batch from holdfast.kinds k
+                                      where k.kind = s.kind and k.tenant in (s.tenant, '*')
+                                      order by k.tenant = '*' limit 1), 1) as size
+                      from unnest(number_calls.ids) with ordinality u (id, place)
+                     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s) m) p
+     order by p.place);
+end
+$$;
+
+
+--
 -- Name: of_ended_runs(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6629,8 +8253,9 @@ begin
   return array(
     select s.id
       from holdfast.steps s
-      join lateral (select r.finished_at from holdfast.runs r where r.id = s.run_id offset 0) r on true
-     where s.id = any (of_ended_runs.ids) and s.run_id is not null and r.finished_at is not null);
+      join lateral (select r.finished_at, r.halt from holdfast.runs r where r.id = s.run_id offset 0) r on true
+     where s.id = any (of_ended_runs.ids) and s.run_id is not null
+       and (r.finished_at is not null or r.halt in ('paused', 'stopped')));
 end
 $$;
 
@@ -6672,6 +8297,28 @@ CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
             FROM jsonb_array_elements(outside_names.steps) q(value)
            WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
 END;
+
+
+--
+-- Name: own_sort(text, text[], numeric, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.own_sort(kind text, limits text[], weight numeric, batch_key text, tenant text) RETURNS TABLE(own_limits text[], own_weight numeric, own_key text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select case when own_sort.limits is not null or d.limits is not null
+              then holdfast.limits_for(own_sort.limits, d.limits, '{}') end,
+         case when own_sort.weight is not null or d.weight is not null
+              then holdfast.weight_for(own_sort.weight, d.weight, d.call_weight, '{}') end,
+         case when own_sort.batch_key is not null or d.batch > 1
+              then holdfast.batch_key_for(own_sort.batch_key, d.batch, null, '{}') end
+    from (values (1)) one
+    left join lateral (
+      select o.limits, o.weight, o.call_weight, o.batch, o.batch_by from holdfast.kinds o
+       where o.kind = own_sort.kind and o.tenant in (own_sort.tenant, '*') order by o.tenant = '*' limit 1) d on true
+   where d.batch_by is null and concat_ws(' ', array_to_string(d.limits, ' '), d.weight) !~ '\{';
+$$;
 
 
 --
@@ -6792,10 +8439,48 @@ $$;
 
 
 --
--- Name: parked_queues(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: parked_call(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.parked_queues(limit_id bigint) RETURNS TABLE(queue text, charge numeric)
+CREATE FUNCTION holdfast.parked_call(head holdfast.steps, OUT steps integer, OUT charge numeric) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  kind record;
+begin
+  select k.batch, k.call_weight into kind
+    from holdfast.kinds k
+   where k.kind = head.kind and k.tenant in (head.tenant, '*')
+   order by (k.tenant = '*')
+   limit 1;
+  select count(*), sum(coalesce(c.weight, 1)) + coalesce(kind.call_weight, 0) into parked_call.steps, parked_call.charge
+    from (select w.weight
+            from (select d.kind, d.tenant, d.batch_key, d.limits, d.alone, d.weight
+                    from holdfast.steps d
+                   where d.queue = head.queue and d.priority = head.priority and d.limited_by = head.limited_by
+                     and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
+                         = hashtextextended(head.kind || E'\n' || head.tenant || E'\n' || head.batch_key, 0)
+                     and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
+                   order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+                            coalesce(d.due_at, d.parked_due_at), d.id
+                   limit 4 * coalesce(kind.batch, 1) + 1000) w
+           where w.kind = head.kind and w.tenant = head.tenant and w.batch_key = head.batch_key
+             and w.limits is not distinct from head.limits and w.alone is null
+           limit coalesce(kind.batch, 1)) c;
+end
+$$;
+
+
+--
+-- Name: parked_queues(bigint, integer, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.parked_queues(limit_id bigint, most_steps integer DEFAULT NULL::integer, most_charge numeric DEFAULT NULL::numeric) RETURNS TABLE(queue text, slots integer, charge numeric)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -6822,14 +8507,21 @@ begin
         where p.limited_by = parked_queues.limit_id and p.queue > b.queue and coalesce(p.parked_for, '') = 'limit'
         order by p.queue
         limit 1) n)
-  select b.queue, coalesce(h.charge, 1)::numeric
+  select b.queue, case when n.is_whole then n.steps else 1 end,
+         case when n.is_whole then n.charge else coalesce((h.head).charge, 1)::numeric end
     from parked b
    cross join lateral (
-     select p.charge
+     select p as head
        from holdfast.steps p
       where p.limited_by = parked_queues.limit_id and p.queue = b.queue and coalesce(p.parked_for, '') = 'limit'
       order by p.priority desc, p.parked_due_at, p.id
-      limit 1) h;
+      limit 1) h
+    left join lateral (
+     select c.steps, c.charge, c.steps <= coalesce(parked_queues.most_steps, 2147483647)
+                               and (c.charge > parked_queues.most_charge) is not true as is_whole
+       from holdfast.parked_call(h.head) c
+      where (h.head).batch_key is not null and (h.head).alone is null
+     offset 0) n on true;
 end
 $$;
 
@@ -6842,7 +8534,9 @@ CREATE FUNCTION holdfast.partitions_ahead() RETURNS interval
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-  select max(to_timestamp(right(c.relname, 6), 'YYYYMM') + interval '1 month') - holdfast.clock()
+  select case when bool_or(right(c.relname, 6) = to_char(holdfast.clock() at time zone 'UTC', 'YYYYMM'))
+              then max(to_timestamp(right(c.relname, 6), 'YYYYMM') + interval '1 month') - holdfast.clock()
+              else interval '0' end
     from pg_inherits i join pg_class c on c.oid = i.inhrelid
    where i.inhparent = 'holdfast.journal'::regclass;
 $$;
@@ -6901,7 +8595,8 @@ begin
       returning h.id, h.name, h.tenant)
     select limit_ids || array_agg(p.id) into limit_ids from paused p;
     insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, reason, payload)
-    select pause_for_outcomes.clock, h.tenant, h.name, 'paused', 'worker', wanted.owner, wanted.reason,
+    select holdfast.clock(),  -- not the settle's clock: claims may have had the state's lock since then
+           h.tenant, h.name, 'paused', 'worker', wanted.owner, wanted.reason,
            jsonb_build_object('until', wanted.until)
       from holdfast.limit_states h
      where h.name = wanted.name and h.tenant = wanted.tenant and h.id = limit_ids[cardinality(limit_ids)];
@@ -6973,6 +8668,22 @@ $$;
 
 
 --
+-- Name: pause_run(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_run(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(pause_run.id, pause_run.reason, pause_run.actor);
+begin
+  return holdfast.halt_run(run.id, 'paused', pause_run.reason, pause_run.actor);
+end
+$$;
+
+
+--
 -- Name: pause_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6995,10 +8706,10 @@ $$;
 
 
 --
--- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer, integer, boolean, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
+CREATE FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer DEFAULT NULL::integer, most integer DEFAULT NULL::integer, is_batched boolean DEFAULT false, is_empty boolean DEFAULT true, charges_last boolean DEFAULT false) RETURNS holdfast.admission
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -7013,9 +8724,14 @@ declare
   missing int := pick_admitted.wanted;
   pick holdfast.pick;
   has_runs boolean := false;
+  charged_at timestamptz;
+  has_several boolean;  -- some step is under more than one limit
+  formed holdfast.call_pick;
+  calls int := pick_admitted.most;  -- that are left
 begin
   answer.ids := '{}';
-  answer.holds := '{}';
+  answer.pair_steps := '{}';
+  answer.pair_limits := '{}';
   answer.charges := '{}';
   answer.left_ids := '{}';
   answer.ended_ids := '{}';
@@ -7026,9 +8742,23 @@ begin
     taken := answer.ids || answer.left_ids || answer.ended_ids;
     pulled := holdfast.pull_parked(
       pick_admitted.queue, pick_admitted.priority, pick_admitted.kinds, pick_admitted.tenants, pick_admitted.machine,
-      missing, answer.full_ids, taken, pick_admitted.clock);
+      case when pick_admitted.is_batched then least(missing, calls) else missing end, answer.full_ids, taken,
+      pick_admitted.clock, pick_admitted.is_batched);
     pick := null;
-    if cardinality(pulled) < missing then
+    if pick_admitted.is_batched then
+      if pulled <> '{}' then
+        pulled := holdfast.pull_calls(pulled, pick_admitted.queue, pick_admitted.priority, missing,
+                                      pick_admitted.is_empty and answer.ids = '{}', taken);
+      end if;
+      if cardinality(pulled) < missing then
+        formed := holdfast.pick_calls(
+          pick_admitted.worker, pick_admitted.queue, pick_admitted.priority, pick_admitted.kinds,
+          pick_admitted.tenants, pick_admitted.machine, missing - cardinality(pulled),
+          calls - (select count(distinct c.call)::int from unnest(holdfast.number_calls(pulled)) c (call)),
+          pick_admitted.clock, 0, pick_admitted.is_empty and answer.ids = '{}' and pulled = '{}', taken || pulled);
+        pick := (formed.ids, formed.run_ids);
+      end if;
+    elsif cardinality(pulled) < missing then
       pick := holdfast.pick_steps(
         pick_admitted.worker, pick_admitted.queue, pick_admitted.priority, pick_admitted.kinds, pick_admitted.tenants,
         pick_admitted.machine,
@@ -7050,30 +8780,56 @@ begin
     end if;
     turn := holdfast.admit_steps(
       pick_admitted.queue, pick_admitted.priority, fresh, missing, pending,
-      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes', pick_admitted.free - answer.tight);
+      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes', charged_at,
+      pick_admitted.free - answer.tight, pick_admitted.is_batched,
+      pick_admitted.charges_last and not pick_admitted.is_batched and not has_runs
+      and coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes');
     perform set_config('holdfast.has_limits', 'yes', true);
+    charged_at := turn.at;  -- all that the claim takes is charged at one time, which is the steps' claimed_at
     if answer.ids = '{}' then
       answer.shared := turn.shared;
-    elsif turn.ids <> '{}' then  -- no longer the same for all
-      answer.holds := answer.holds
-        || coalesce((select jsonb_object_agg(u.id, answer.shared::text) from unnest(answer.ids) u (id)
-                      where answer.shared is not null), '{}')
-        || coalesce((select jsonb_object_agg(u.id, turn.shared::text) from unnest(turn.ids) u (id)
-                      where turn.shared is not null), '{}');
+    elsif turn.ids <> '{}' and (answer.shared is not null or turn.shared is not null) then  -- not the same for all
+      select answer.pair_steps || coalesce(array_agg(p.step_id), '{}'),
+             answer.pair_limits || coalesce(array_agg(p.limit_id), '{}')
+        into answer.pair_steps, answer.pair_limits
+        from (select u.step_id, l.limit_id
+                from unnest(answer.ids) u (step_id) cross join unnest(answer.shared) l (limit_id)
+              union all
+              select u.step_id, l.limit_id
+                from unnest(turn.ids) u (step_id) cross join unnest(turn.shared) l (limit_id)) p;
       answer.shared := null;
     end if;
-    answer.holds := answer.holds || coalesce(turn.holds, '{}');
+    answer.pair_steps := answer.pair_steps || turn.pair_steps;
+    answer.pair_limits := answer.pair_limits || turn.pair_limits;
     answer.ids := answer.ids || turn.ids;
     answer.charges := answer.charges || coalesce(turn.charges, '{}');
     answer.full_ids := answer.full_ids || turn.full_ids;
     answer.left_ids := answer.left_ids || turn.left_ids;
     answer.at := turn.at;
+    answer.is_charged_last := turn.is_charged_last;
     pending := pending || turn.pending;
     missing := missing - cardinality(turn.ids);
+    if pick_admitted.is_batched then
+      calls := calls - (select count(distinct c.call)::int from unnest(holdfast.number_calls(turn.ids)) c (call));
+    end if;
     answer.tight := answer.tight + coalesce(turn.tight, 0);
-    exit when missing <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
+    exit when missing <= 0 or calls <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
            or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
   end loop;
+  if answer.pair_steps <> '{}' then
+    select array_agg(p.step_id), array_agg(p.limit_id), bool_or(p.is_same) into answer.holders, answer.held, has_several
+      from (select u.step_id, u.limit_id, u.step_id = lag(u.step_id) over (order by u.step_id) as is_same
+              from unnest(answer.pair_steps, answer.pair_limits) u (step_id, limit_id)
+             order by u.step_id) p;
+    if has_several then
+      select array_agg(p.step_id), array_agg(p.first) || cardinality(answer.held) + 1
+        into answer.holders, answer.firsts
+        from (select u.step_id, min(u.place)::int as first
+                from unnest(answer.holders) with ordinality u (step_id, place)
+               group by u.step_id
+               order by u.step_id) p;
+    end if;
+  end if;
   if answer.left_ids <> '{}' then
     perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
   end if;
@@ -7081,6 +8837,162 @@ begin
     answer.ended_ids := null;
   end if;
   return answer;
+end
+$$;
+
+
+--
+-- Name: pick_calls(text, text, integer, text[], text[], text, integer, integer, timestamp with time zone, integer, boolean, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pick_calls(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[] DEFAULT '{}'::bigint[]) RETURNS holdfast.call_pick
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  place constant text := format('%s %s %s', pick_calls.worker, pick_calls.queue, pick_calls.priority);
+  window_size int := least(greatest(least(pick_calls.wanted, 4::bigint * pick_calls.most), 50), 1000);
+  reached holdfast.due_position := holdfast.position_of(place, pick_calls.clock);
+  is_from_front boolean := reached.id = 0;
+  answer holdfast.call_pick := ('{}', '{}', '{}', false);
+  had bigint[] := pick_calls.taken;
+  last_call int := pick_calls.called;
+  seen bigint[];
+  dues timestamptz[];
+  is_one_key boolean;
+  is_of_runs boolean;
+  may_have_runs boolean := false;  -- some step that was locked
+  unit record;
+  own bigint[];
+  passed bigint[];
+  room int;
+  calls int;      -- that are left
+  is_over boolean := false;
+begin
+  for _ in 1 .. 20 loop
+    loop
+      select array_agg(w.id), array_agg(w.due_at),
+             min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
+             and min(w.machine) = max(w.machine)
+             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0,
+             count(w.run_id) > 0
+        into seen, dues, is_one_key, is_of_runs
+        from (select d.id, d.due_at, d.run_id, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
+                from holdfast.steps d
+               where d.queue = pick_calls.queue and d.priority = pick_calls.priority
+                 and holdfast.is_due(d, pick_calls.clock)
+                 and (d.due_at, d.id) > (reached.due_at, reached.id)
+               order by d.due_at, d.id
+               limit window_size) w;
+      -- The calls of one key are locked together, because each lock of a key reads what it has locked before.
+      exit when is_one_key is not true or cardinality(seen) < window_size or window_size >= pick_calls.wanted;
+      window_size := pick_calls.wanted;
+    end loop;
+    may_have_runs := may_have_runs or is_of_runs;
+    passed := '{}';
+    for unit in
+      select * from holdfast.call_units(
+        seen, had, pick_calls.kinds, pick_calls.tenants, pick_calls.machine, coalesce(is_one_key, false))
+    loop
+      if not unit.is_served then
+        passed := passed || unit.ids;
+        continue;
+      end if;
+      room := pick_calls.wanted - cardinality(answer.ids);
+      calls := coalesce(pick_calls.most, 2147483647) - (last_call - pick_calls.called);
+      is_over := room <= 0 or calls <= 0;
+      exit when is_over;
+      if unit.size = 1 then
+        own := holdfast.lock_due(unit.ids[1 : least(room, calls)], pick_calls.clock);
+      else  -- whole calls for the steps that were seen, filled up with later steps of the key
+        own := holdfast.lock_key(unit.ids[1], pick_calls.queue, pick_calls.priority,
+                                 least((cardinality(unit.ids) + unit.size - 1) / unit.size, calls) * unit.size,
+                                 pick_calls.clock, had);
+        may_have_runs := may_have_runs or own <> unit.ids;  -- some were not in the window
+        if cardinality(own) > room then  -- guard: whole
+          is_over := true;
+          own := own[1 : case when room >= unit.size then room / unit.size * unit.size
+                              when pick_calls.is_empty and answer.ids = '{}' then room
+                              else 0 end];
+        end if;
+      end if;
+      answer.calls := answer.calls || array(
+        select last_call + 1 + (n - 1) / unit.size from generate_series(1, cardinality(own)) n);
+      last_call := last_call + (cardinality(own) + unit.size - 1) / unit.size;
+      answer.ids := answer.ids || own;
+      had := had || own;
+      exit when is_over;
+    end loop;
+    if passed <> '{}' then
+      perform holdfast.park_unserved(pick_calls.queue, passed, pick_calls.clock);
+    end if;
+    if is_over or cardinality(answer.ids) = pick_calls.wanted or last_call - pick_calls.called = pick_calls.most then
+      exit;
+    elsif cardinality(seen) = window_size then
+      reached := (dues[window_size], seen[window_size]);
+      window_size := greatest(window_size, least(2 * window_size, 1000));
+    else
+      exit when is_from_front;
+      is_from_front := true;
+      reached := holdfast.position_of(null, pick_calls.clock);
+    end if;
+  end loop;
+  perform holdfast.remember_reached(place, reached, seen, dues, had, pick_calls.clock);
+  answer.is_over := is_over;
+  if may_have_runs then
+    answer.run_ids := array(select distinct s.run_id from holdfast.steps s
+                             where s.id = any (answer.ids) and s.run_id is not null);
+  end if;
+  return answer;
+end
+$$;
+
+
+--
+-- Name: pick_lot(holdfast.runs, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pick_lot(run holdfast.runs, room integer, OUT ids bigint[], OUT reached bigint, OUT is_last boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  is_counted constant boolean := run.admits = 'chosen' or not exists (
+    select from holdfast.machines c where c.machine = run.machine and c.admits is not null);
+  size constant int := greatest(1000, pick_lot.room);
+  seen bigint[];
+  fresh bigint[];
+begin
+  ids := '{}';
+  reached := run.admitted_until;
+  loop
+    seen := holdfast.next_to_admit(run, reached, size);
+    fresh := array(
+      select u.id
+        from unnest(seen) with ordinality u (id, place)
+       cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+       where s.run_id = run.id and holdfast.is_admissible(s, run.admits <> 'untried')
+       order by u.place);
+    is_last := cardinality(seen) < size and cardinality(ids) + cardinality(fresh) <= pick_lot.room;
+    ids := ids || fresh[1 : pick_lot.room - cardinality(ids)];
+    if is_counted and cardinality(ids) >= run.to_admit then
+      is_last := true;
+    end if;
+    reached := case when cardinality(ids) = pick_lot.room then ids[pick_lot.room]
+                    else coalesce(seen[cardinality(seen)], reached) end;
+    exit when is_last or cardinality(ids) >= pick_lot.room;
+  end loop;
+  if not is_last and run.first_left is null then
+    fresh := holdfast.rest_of_key(run, reached);  -- guard: key
+    ids := ids || fresh;
+    reached := coalesce(fresh[cardinality(fresh)], reached);
+  end if;
 end
 $$;
 
@@ -7333,8 +9245,12 @@ CREATE TABLE holdfast.machines (
     closing text,
     moved text,
     label text NOT NULL,
+    window_size integer,
+    admits text,
+    counts_admitted text,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
-    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
+    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL))),
+    CONSTRAINT window_is_positive CHECK ((window_size > 0))
 );
 
 
@@ -7479,32 +9395,46 @@ CREATE FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp with t
     AS $$
 declare
   ended uuid[];
+  halted uuid[];
   fresh uuid[];
   moves holdfast.step_move[];
   dropped bigint[];
+  kept bigint[] := pick.ids;
 begin
-  select coalesce(array_agg(r.id) filter (where r.finished_at is not null), '{}'),
-         array_agg(r.id) filter (where r.finished_at is null and r.started_at is null)
-    into ended, fresh
+  select coalesce(array_agg(r.id) filter (where r.finished_at is not null and r.halt is null), '{}'),  -- guard: over
+         array_agg(r.id) filter (where r.halt in ('paused', 'stopped')),  -- guard: halted
+         array_agg(r.id) filter (where r.finished_at is null and r.started_at is null
+                                   and coalesce(r.halt, 'first') = 'first')
+    into ended, halted, fresh
     from holdfast.runs r
    where r.id = any (pick.run_ids);
+  if ended <> '{}' or coalesce(halted, fresh) is not null then
+    -- Runs are locked from here on: the claim waits for no more limits.
+    perform set_config('holdfast.has_limits', 'yes', true);
+  end if;
   if fresh is not null then
     update holdfast.runs r
-       set state = m.to_state, last_event = 'started', started_at = prepare_runs.clock
+       set state = m.to_state, last_event = 'started',
+           started_at = greatest(prepare_runs.clock, r.queued_at)  -- guard: clock
       from holdfast.machine_moves m
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
+  if halted is not null then
+    dropped := array(select s.id from holdfast.steps s where s.id = any (kept) and s.run_id = any (halted));
+    perform holdfast.close_runs(holdfast.halt_steps(halted, holdfast.haltable_steps(dropped)), prepare_runs.clock);
+    kept := array(select u.id from unnest(kept) u (id) where u.id <> all (dropped));
+  end if;
   if ended = '{}' then  -- guard: ended
-    return pick.ids;
+    return kept;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
     into dropped, moves
     from holdfast.steps s
-   where s.id = any (pick.ids) and s.run_id = any (ended);
+   where s.id = any (kept) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
   perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- if they cannot be cancelled
-  return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
+  return array(select u.id from unnest(kept) u (id) where u.id <> all (dropped));
 end
 $$;
 
@@ -7613,7 +9543,8 @@ begin
                            select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
                    order by o.at
                    limit prune_rest.batch);
-  return sweep;
+  sweep.steps := sweep.steps + holdfast.call_ages(prune_rest.batch);
+  return holdfast.prune_unwanted(sweep, prune_rest.batch, prune_rest.clock);
 end
 $$;
 
@@ -7686,6 +9617,7 @@ begin
     else
       sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(ids);
     end if;
+    delete from holdfast.run_choices c where c.run_id = any (ids);  -- guard: choices
     delete from holdfast.runs r where r.id = any (ids);
     perform holdfast.remember_pruned_runs(
       ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
@@ -7779,6 +9711,45 @@ $$;
 
 
 --
+-- Name: prune_unwanted(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_unwanted(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
+declare
+  function text;
+  ids uuid[];
+  run holdfast.runs;
+begin
+  for function in select f.unwanted from holdfast.faces f where f.unwanted is not null order by f.face loop
+    execute format('select %s($1)', holdfast.face_name(function)) into ids using 1;
+    select r.* into run
+      from holdfast.runs r join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
+     where r.id = any (ids) and t.phase = 'shut' and r.live = 0  -- guard: unbegun
+       and not exists (select from holdfast.runs c where c.of_run = r.id and c.finished_at is null)
+       for update of r skip locked;
+    continue when run.id is null;
+    perform holdfast.call_prunes('{}', array[run.id]);
+    if run.total > prune_unwanted.batch then
+      sweep.run_left := run.id;
+    else
+      sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(array[run.id]);
+    end if;
+    delete from holdfast.runs r where r.id = run.id;
+    perform holdfast.remember_pruned_runs(array[run.id], array['it never began'], prune_unwanted.clock);
+    sweep.runs := sweep.runs + 1;
+    return sweep;
+  end loop;
+  return sweep;
+end
+$_$;
+
+
+--
 -- Name: pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7828,10 +9799,67 @@ $_$;
 
 
 --
--- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pull_calls(bigint[], text, integer, integer, boolean, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone) RETURNS bigint[]
+CREATE FUNCTION holdfast.pull_calls(heads bigint[], queue text, priority integer, wanted integer, is_empty boolean, taken bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  answer bigint[] := '{}';
+  unit record;
+  step holdfast.steps;
+  own bigint[];
+  room int;
+begin
+  for unit in
+    select c.ids, c.size from holdfast.call_units(pull_calls.heads, '{}', null, null, null) c
+  loop
+    room := pull_calls.wanted - cardinality(answer);
+    exit when room <= 0;
+    if unit.size = 1 then
+      answer := answer || holdfast.lock_parked(unit.ids[1 : room]);
+      continue;
+    end if;
+    select s.* into step from holdfast.steps s where s.id = unit.ids[1];
+    own := array(
+      select w.id
+        from (select d.id, d.limits, d.kind, d.tenant, d.batch_key, d.alone
+                from holdfast.steps d
+               where d.queue = pull_calls.queue and d.priority = pull_calls.priority and d.limited_by = step.limited_by
+                 and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
+                     = hashtextextended(step.kind || E'\n' || step.tenant || E'\n' || step.batch_key, 0)
+                 and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
+               order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+                        coalesce(d.due_at, d.parked_due_at), d.id
+               limit 4 * unit.size + 1000) w
+       where w.kind = step.kind and w.tenant = step.tenant and w.batch_key = step.batch_key
+         and w.limits is not distinct from step.limits and w.alone is null
+         and w.id <> all (pull_calls.taken)
+       limit (cardinality(unit.ids) + unit.size - 1) / unit.size * unit.size);
+    continue when own = '{}' or holdfast.lock_parked(own[1 : 1]) = '{}';  -- guard: key
+    own := own[1 : 1] || holdfast.lock_parked(own[2 :]);
+    if cardinality(own) > room then  -- guard: whole
+      return answer || own[1 : case when room >= unit.size then room / unit.size * unit.size
+                                    when pull_calls.is_empty and answer = '{}' then room
+                                    else 0 end];
+    end if;
+    answer := answer || own;
+  end loop;
+  return answer;
+end
+$$;
+
+
+--
+-- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone, is_batched boolean DEFAULT false) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_nestloop TO 'on'
@@ -7877,19 +9905,86 @@ begin
     select h.id, h.parked_due_at, h.is_served, h.room,
            row_number() over (partition by h.limit_id, h.is_served order by h.parked_due_at, h.id) as place
       from heads h)
-  select array(select l.id
-                 from holdfast.steps l
-                where l.id = any (array(select k.id from ranked k where k.is_served and k.place <= k.room
-                                         order by k.parked_due_at, k.id limit pull_parked.wanted))
-                  and coalesce(l.parked_for, '') = 'limit'  -- not bare: the index of the limits' queues would answer it
-                order by l.parked_due_at, l.id
-                  for update skip locked),
+  select array(select k.id from ranked k where k.is_served and k.place <= k.room
+                order by k.parked_due_at, k.id limit pull_parked.wanted),
          array(select k.id from ranked k where not k.is_served)
     into pulled, passed;
   if passed <> '{}' then
     perform holdfast.park_unserved(pull_parked.queue, passed, pull_parked.clock);
   end if;
-  return pulled;
+  return case when pull_parked.is_batched then pulled else holdfast.lock_parked(pulled) end;
+end
+$$;
+
+
+--
+-- Name: queue_run(text, integer, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.queue_run(id text, first integer DEFAULT NULL::integer, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(queue_run.id, queue_run.reason, queue_run.actor);
+  state text;
+begin
+  perform holdfast.set_actor(case when queue_run.actor is null then 'api' else 'user' end,
+                             coalesce(queue_run.actor, session_user), queue_run.reason);
+  state := holdfast.begin_admission(run.id, queue_run.first);
+  perform holdfast.set_actor();
+  return state;
+end
+$$;
+
+
+--
+-- Name: readmit(uuid, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.readmit(run_id uuid, ids bigint[]) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  chosen constant bigint[] := array(select distinct u.id from unnest(readmit.ids) u (id) order by u.id);
+  run holdfast.runs;
+  odd bigint;
+begin
+  perform pg_advisory_xact_lock(holdfast.run_lock(readmit.run_id));
+  select r.* into run from holdfast.runs r where r.id = readmit.run_id for update;
+  if run.finished_at is null or holdfast.move_runs(array[run.id], 'reopened', clock) = 0 then
+    perform holdfast.refuse('RN010', format('run %s is %s and cannot be reopened', run.id, run.state),
+                            case when run.finished_at is null then 'retry its steps when it is over'
+                                 else format('%s is final for a %s', run.state, run.machine) end, run.id::text);
+  end if;
+  select u.id into odd
+    from unnest(chosen) u (id)
+    left join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s on true
+   where s.run_id is distinct from run.id or not holdfast.is_admissible(s, true)  -- guard: admissible
+   limit 1;
+  if odd is not null or chosen = '{}' then
+    perform holdfast.refuse(
+      'RN005', case when odd is null then format('no step of run %s was chosen', run.id)
+                    else format('step %s cannot be retried in run %s', odd, run.id) end,
+      'choose steps of the run that failed or were not tried', 'ids');
+  end if;
+  if run.window_size is null then
+    perform from holdfast.move_steps(array(
+      select (u.id, null, 'reopened', clock, null, null, null)::holdfast.step_move from unnest(chosen) u (id)), clock);
+    perform holdfast.admit_untried(run, chosen, clock);
+  else
+    delete from holdfast.run_choices c where c.run_id = run.id;
+    insert into holdfast.run_choices select run.id, u.id from unnest(chosen) u (id);
+    update holdfast.runs r
+       set admits = 'chosen', to_admit = cardinality(chosen), admitted_until = 0, first_left = null
+     where r.id = run.id;
+    perform holdfast.admit_lot(run.id, clock);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
 end
 $$;
 
@@ -7910,6 +10005,41 @@ begin
   on conflict on constraint ticks_pkey do nothing;
 end
 $$;
+
+
+--
+-- Name: run_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.run_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    run_id uuid NOT NULL,
+    event text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_run_change CHECK ((event = ANY (ARRAY['paused'::text, 'resumed'::text, 'stopped'::text])))
+);
+
+ALTER TABLE ONLY holdfast.run_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: record_run_change(holdfast.runs, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_run_change(run holdfast.runs, event text, reason text, actor text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.run_changes (at, tenant, run_id, event, actor, login, reason)
+   VALUES (holdfast.clock(), (record_run_change.run).tenant, (record_run_change.run).id, record_run_change.event, record_run_change.actor,
+         CASE
+             WHEN (record_run_change.actor <> SESSION_USER) THEN SESSION_USER
+             ELSE NULL::name
+         END, record_run_change.reason);
+END;
 
 
 --
@@ -7979,18 +10109,23 @@ CREATE FUNCTION holdfast.refresh_limits(ids bigint[], clock timestamp with time 
     SET jit TO 'off'
     AS $$
 declare
+  has_batches constant boolean := exists (select from holdfast.kinds k where k.batch > 1);
   awake bigint[];
 begin
   with due as (
     select s.id,
-           case when s.parked = 0 then null
-                when s.held >= r.concurrency then null
+           case when s.parked = 0 or s.held >= r.concurrency then null
                 when s.open_until is not null and holdfast.is_probed(s) then null
-                else nullif(greatest(
-                       refresh_limits.clock, s.paused_until, r.paused_until, s.open_until,
-                       case when r.rate is not null then (
-                         select min(holdfast.tokens_suffice_at(s, r, q.charge, refresh_limits.clock))
-                           from holdfast.parked_queues(s.id) q) end), 'infinity') end as wake_at
+                when r.rate is null and not has_batches
+                then nullif(greatest(refresh_limits.clock, s.paused_until, r.paused_until, s.open_until), 'infinity')
+                else (select nullif(greatest(q.at, s.paused_until, r.paused_until, s.open_until), 'infinity')
+                        from (select min(coalesce(
+                                       holdfast.tokens_suffice_at(s, r, c.charge, refresh_limits.clock),
+                                       refresh_limits.clock)) as at
+                                from holdfast.parked_queues(  -- a probe is a call of one step
+                                       s.id, case when s.open_until is null then r.concurrency else 0 end, r.burst) c
+                               where (s.held + c.slots > r.concurrency) is not true) q
+                       where q.at is not null) end as wake_at
       from holdfast.limit_states s
       left join lateral holdfast.limit_rule(s.name, s.tenant) r on true
      where s.id = any (refresh_limits.ids) and (s.parked > 0 or s.wake_at is not null)),
@@ -8292,6 +10427,35 @@ $$;
 
 
 --
+-- Name: remember_reached(text, holdfast.due_position, bigint[], timestamp with time zone[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_reached(place text, reached holdfast.due_position, seen bigint[], dues timestamp with time zone[], taken bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  first constant int := (
+    select min(u.place) from unnest(remember_reached.seen) with ordinality u (id, place)
+     where not exists (select from unnest(remember_reached.taken) t (id) where t.id = u.id));
+  last constant int := coalesce(first - 1, cardinality(remember_reached.seen), 0);
+begin
+  if last > 0 then
+    perform holdfast.remember_position(
+      remember_reached.place, (remember_reached.dues[last], remember_reached.seen[last]), remember_reached.clock);
+  elsif remember_reached.reached.id > 0 then
+    perform holdfast.remember_position(remember_reached.place, remember_reached.reached, remember_reached.clock);
+  else
+    perform set_config('holdfast.position', '', false);
+  end if;
+end
+$$;
+
+
+--
 -- Name: renew_leases(text, bigint[], interval, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -8542,6 +10706,46 @@ $$;
 
 
 --
+-- Name: rest_of_key(holdfast.runs, bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.rest_of_key(run holdfast.runs, after bigint) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last holdfast.steps;
+  size int;
+begin
+  select s.* into last from holdfast.steps s where s.id = rest_of_key.after;
+  if last.batch_key is null then
+    return '{}';
+  end if;
+  size := (select k.batch - 1 from holdfast.kinds k
+            where k.kind = last.kind and k.tenant in (last.tenant, '*') order by k.tenant = '*' limit 1);
+  if coalesce(size, 0) < 1 then
+    return '{}';
+  end if;
+  return array(
+    with next as materialized (
+      select u.id, u.place, s.batch_key is distinct from last.batch_key or s.kind <> last.kind as is_other,
+             holdfast.is_admissible(s, run.admits <> 'untried') as is_free
+        from unnest(holdfast.next_to_admit(run, rest_of_key.after, size)) with ordinality u (id, place)
+       cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s)
+    select n.id from next n
+     where n.is_free and n.place < coalesce((select min(o.place) from next o where o.is_other), n.place + 1)
+     order by n.place);
+end
+$$;
+
+
+--
 -- Name: resume_limit(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -8594,6 +10798,22 @@ begin
             case when resume_queue.actor <> session_user then session_user end, resume_queue.reason);
   end if;
   perform holdfast.wake(array[resume_queue.queue]);
+end
+$$;
+
+
+--
+-- Name: resume_run(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resume_run(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(resume_run.id, resume_run.reason, resume_run.actor);
+begin
+  return holdfast.unhalt_run(run.id, resume_run.reason, resume_run.actor);
 end
 $$;
 
@@ -8760,6 +10980,48 @@ $$;
 
 
 --
+-- Name: retry_steps(text, bigint[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retry_steps(id text, ids bigint[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(retry_steps.id, retry_steps.reason, retry_steps.actor);
+  state text;
+begin
+  perform holdfast.set_actor('user', coalesce(retry_steps.actor, session_user), retry_steps.reason);
+  state := holdfast.readmit(run.id, retry_steps.ids);
+  perform holdfast.set_actor();
+  return state;
+end
+$$;
+
+
+--
+-- Name: retry_waits(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retry_waits(step_ids bigint[]) RETURNS TABLE(step_id bigint, wait interval)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select s.id, greatest(s.due_at - clock, '0')
+    from holdfast.steps s
+   where s.id = any (retry_waits.step_ids) and s.due_at is not null and holdfast.matches_any(allowed, s.tenant);
+end
+$$;
+
+
+--
 -- Name: rule_text(holdfast.retention_rules); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -8800,12 +11062,40 @@ begin
     from holdfast.journal j
    where j.run_id = run_events.of_run and j.step_id is null and holdfast.matches_any(allowed, j.tenant)
   union all
-  select y.id, y.at, y.entry, y.step_id, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+  select y.id, y.at, y.entry, y.step_id, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.message,
          y.payload, y.attempt
     from holdfast.run_steps n
    cross join lateral (select * from holdfast.step_story t where t.step_id = n.step_id offset 0) y  -- each by its index
    where n.run_id = run_events.of_run
    order by 1;
+end
+$$;
+
+
+--
+-- Name: run_lock(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_lock(run_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT hashtextextended(('holdfast.run '::text || run_id), (0)::bigint) AS hashtextextended;
+END;
+
+
+--
+-- Name: run_machine(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_machine(of_run uuid) RETURNS SETOF text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select r.machine from holdfast.run_list r where r.id = run_machine.of_run;
 end
 $$;
 
@@ -8893,6 +11183,35 @@ begin
    where r.id = any (run_status.run_ids);
 end
 $$;
+
+
+--
+-- Name: run_to_change(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_to_change(id text, reason text, actor text) RETURNS holdfast.runs
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  run holdfast.runs;
+begin
+  perform holdfast.check_reason(run_to_change.reason);
+  perform holdfast.check_name('actor', run_to_change.actor);
+  if run_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = run_to_change.id::uuid
+       and holdfast.matches_any(allowed, r.tenant);  -- guard: tenant
+  end if;
+  if run.id is null then
+    perform holdfast.refuse_pruned(run_to_change.id);
+    perform holdfast.refuse('RN004', format('there is no run %s', run_to_change.id),
+                            'find the id with `holdfast runs list`', run_to_change.id);
+  end if;
+  return run;
+end
+$_$;
 
 
 --
@@ -8999,6 +11318,22 @@ begin
   perform set_config('holdfast.actor_kind', set_actor.kind, true),
           set_config('holdfast.actor', set_actor.name, true),
           set_config('holdfast.reason', coalesce(set_actor.reason, ''), true);
+end
+$$;
+
+
+--
+-- Name: set_cursor(bigint, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_cursor(step_id bigint, cursor jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_size('a cursor', set_cursor.cursor);
+  update holdfast.steps s set cursor = set_cursor.cursor
+   where s.id = set_cursor.step_id and s.lease_id is null;
 end
 $$;
 
@@ -9161,7 +11496,7 @@ begin
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
+        || holdfast.admit_children(ids, clock), clock, ids);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
@@ -9191,22 +11526,29 @@ begin
   select array_agg((o.step_id, o.lease_id, e.event,
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
-             when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then
-               least(o.retry_after, p.longest_retry_after, '100 years')  -- guard: retry_after
+             when e.event = 'retried' and o.retry_after is null then
+               holdfast.backoff(coalesce(n.policy, p.policy), coalesce(o.ordinal, s.failures + 1))  -- guard: ordinal
+             when e.event = 'retried' then least(
+               o.retry_after, '100 years',
+               coalesce(n.longest_retry_after, p.longest_retry_after)  -- guard: retry_after
+             )
            end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
          lateral jsonb_to_record(j) o (
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
-           cursor jsonb, cursor_was jsonb)
+           cursor jsonb, cursor_was jsonb, policy text, ordinal int, is_charged boolean)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h
        where h.id = o.step_id
          and h.lease_id = o.lease_id  -- guard: lease
       offset 0) s
-    cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
+    cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
+    left join lateral (  -- the policy that the outcome names, in the tenant's own version if there is one
+      select l.policy, l.longest_retry_after from holdfast.policies l
+       where o.policy is not null and l.policy in (o.policy, holdfast.policy_name(o.policy, s.tenant))
+       order by l.policy = o.policy limit 1) n on true,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
@@ -9214,6 +11556,7 @@ begin
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
                when o.outcome = 'retry' and (
+                 o.is_charged is not false and
                  s.failures + 1 >= p.tries  -- guard: budget
                  or not p.retryable  -- guard: retryable
                ) then 'failed'
@@ -9228,6 +11571,11 @@ begin
   if moves is null then
     return;
   end if;
+  if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.raised_with != @.step_id)') then
+    perform set_config('holdfast.repeats', array(
+      select o.step_id from jsonb_to_recordset(settle_others.outcomes) o (step_id bigint, raised_with bigint)
+       where o.raised_with <> o.step_id)::text, true);
+  end if;
   settled := array(select m from holdfast.move_steps(
     array(select m from unnest(moves) m where m.event <> 'cancelled'), settle_others.clock) m);
   if exists (select from unnest(moves) m where m.event = 'cancelled') then
@@ -9238,6 +11586,18 @@ begin
                                                '@.error.type == "RateLimited"))') then
     perform holdfast.pause_for_outcomes(
       settle_others.outcomes, array(select m.step_id from unnest(settled) m), settle_others.clock);
+  end if;
+  if current_setting('holdfast.repeats', true) <> '' then
+    perform set_config('holdfast.repeats', '', true);
+  end if;
+  if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.alone == true)') then
+    perform holdfast.keep_alone(array(
+      select m.step_id from unnest(settled) m
+        join jsonb_to_recordset(settle_others.outcomes) o (step_id bigint, alone boolean) on o.step_id = m.step_id
+       where o.alone));
+  end if;
+  if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.is_charged == false || @.call_key != null)') then
+    perform holdfast.adjust_settled(settle_others.outcomes, settled);
   end if;
   if exists (select from holdfast.limit_states) then
     perform holdfast.refund_steps(
@@ -9318,6 +11678,7 @@ begin
     policy text,
     limits text[],
     weight numeric,
+    batch_key text,
     own_id bigint not null default nextval('holdfast.step_ids')
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
@@ -9326,7 +11687,7 @@ begin
   alter table pg_temp.staged_steps alter column input set storage external;
   -- Not on own_id: the column tells who chose an id.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy, limits, '
-                 'weight) '
+                 'weight, batch_key) '
                  'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end
@@ -9362,7 +11723,18 @@ CREATE FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) RETURNS 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  silent constant bigint[] := array(
+  claimed constant bigint[] := array(
+    select s.id
+      from holdfast.steps s
+     where s.id = any (array(select v.step_id from unnest(start_silent_steps.moves) v))
+       and s.machine || ' ' || s.state = any (array(
+             select g.machine || ' ' || g.from_state from holdfast.machine_moves g where g.event = 'started')));
+  silent bigint[];
+begin
+  if claimed = '{}' then
+    return;
+  end if;
+  silent := array(
     select v.step_id
       from unnest(start_silent_steps.moves) v
      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
@@ -9370,10 +11742,10 @@ declare
         where h.id = v.step_id and h.lease_id is not distinct from v.lease_id offset 0) s
       join holdfast.machine_moves g on g.machine = s.machine and g.from_state = s.state and g.event = 'started'
       join holdfast.machine_moves m on m.machine = g.machine and m.from_state = g.to_state and m.event = v.event
-     where not exists (select from holdfast.machine_moves d
+     where v.step_id = any (claimed)
+       and not exists (select from holdfast.machine_moves d
                         where d.machine = s.machine and d.from_state = s.state and d.event = v.event)
      order by v.step_id);
-begin
   if silent <> '{}' then
     update holdfast.steps s
        set state = g.to_state, last_event = 'started'
@@ -9385,10 +11757,10 @@ $$;
 
 
 --
--- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval, batch_key text DEFAULT NULL::text) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -9402,6 +11774,9 @@ declare
   kind_limits text[];
   kind_weight text;
   call_weight numeric;
+  kind_batch int;
+  kind_by text;
+  own_batch_key text;
   own_limits text[];
   own_weight numeric;
   is_known_queue boolean;
@@ -9422,8 +11797,8 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy, k.limits, k.weight, k.call_weight
-    into kind_queue, own_policy, kind_limits, kind_weight, call_weight
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by
     from holdfast.kinds k  -- as kinds_of has it, at half the cost
    where k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
@@ -9471,17 +11846,21 @@ begin
     own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
     perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
   end if;
+  if kind_batch > 1 or start_step.batch_key is not null then
+    own_batch_key := holdfast.batch_key_for(start_step.batch_key, kind_batch, kind_by, start_step.input);
+  end if;
   if not is_known_queue then
     perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
-                                parked_due_at, parked_for, created_at, input, limits, weight)
+                                parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
     values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
             (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
             start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight)
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight,
+            own_batch_key)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;
@@ -9515,10 +11894,10 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric, interval, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval, batch_key text DEFAULT NULL::text) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -9526,7 +11905,7 @@ begin
   return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
                              start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
                              limits => start_task.limits, weight => start_task.weight,
-                             key_for => start_task.key_for);
+                             key_for => start_task.key_for, batch_key => start_task.batch_key);
 end
 $$;
 
@@ -9552,22 +11931,22 @@ begin
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
            case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
    where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant', 'limits',
-                   'weight', 'key_for')
+                   'weight', 'key_for', 'batch_key')
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a task has no %s', odd),
-                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits, weight '
-                            'and key_for');
+                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits, '
+                            'weight, key_for and batch_key');
   end if;
   for task in
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text,
-      limits text[], weight numeric, key_for interval)
+      limits text[], weight numeric, key_for interval, batch_key text)
   loop
     ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
                                       task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'),
-                                      task.limits, task.weight, task.key_for);
+                                      task.limits, task.weight, task.key_for, task.batch_key);
   end loop;
   return query select unnest(ids);
 end
@@ -9642,7 +12021,7 @@ CREATE FUNCTION holdfast.step_events(of_step bigint) RETURNS TABLE(id bigint, at
     AS $$
 begin
   return query
-  select y.id, y.at, y.entry, y.step_id, null::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+  select y.id, y.at, y.entry, y.step_id, null::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.message,
          y.payload, y.attempt
     from holdfast.step_story y
    where y.step_id = step_events.of_step
@@ -9690,6 +12069,22 @@ begin
          s.created_at, s.claimed_at, s.finished_at, null::int, null::int, null::int, null::int
     from holdfast.step_list s
    where s.id = any (step_status.step_ids);
+end
+$$;
+
+
+--
+-- Name: stop_run(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.stop_run(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(stop_run.id, stop_run.reason, stop_run.actor);
+begin
+  return holdfast.halt_run(run.id, 'stopped', stop_run.reason, stop_run.actor);
 end
 $$;
 
@@ -9915,8 +12310,11 @@ declare
   begins holdfast.machine_states;
   taken bigint;
   live bigint;
+  free bigint;
+  has_window boolean;
   queues text[];
   priorities int[];
+  sort record;  -- of the first step: others of the same sort get the same limits, weight and key
 begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
@@ -9927,38 +12325,60 @@ begin
   if take_staged.run_id is not null then
     perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
   end if;
+  has_window := coalesce((select r.window_size is not null or r.queued_at is null
+                            from holdfast.runs r where r.id = take_staged.run_id), false);
+  if has_window and exists (select from pg_temp.staged_steps g where g.due_at is not null) then
+    perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
+                                            take_staged.run_id), 'leave due_at out', 'due_at');
+  end if;
   select t.* into begins from holdfast.machine_states t
    where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine, 'step');
+  select g.kind, g.limits, g.weight, g.batch_key, o.own_limits, o.own_weight, o.own_key into sort
+    from (select f.* from pg_temp.staged_steps f limit 1) g
+   cross join lateral holdfast.own_sort(g.kind, g.limits, g.weight, g.batch_key, take_staged.tenant) o;
   with waiting as (
     select e.next_id, count(distinct e.step_id)::int as waits
       from pg_temp.staged_edges e
       left join holdfast.steps p on p.id = e.step_id and p.finished_at is not null
       left join holdfast.machine_states t on t.machine = p.machine and t.state = p.state
      where holdfast.is_success(t.outcome) is not true
-     group by e.next_id),
-  started as (
-    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
-                                priority, waits, due_at,
-                                created_at, input, limits, weight)
-    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
-      coalesce(g.queue, k.queue, 'default'),
-           take_staged.tenant,
-           coalesce(case when g.policy is not null then (
-                      select p.policy from holdfast.policies p
-                       where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
-           g.unique_key, g.priority, coalesce(w.waits, 0),
-           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input,
-           case when g.limits is not null or d.limits is not null
-                then holdfast.limits_for(g.limits, d.limits, g.input) end,
-           case when g.weight is not null or d.weight is not null
-                then holdfast.weight_for(g.weight, d.weight, d.call_weight, g.input) end
+     group by e.next_id)
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
+                              priority, waits, due_at,
+                              created_at, input, limits, weight, batch_key)
+  select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
+         coalesce(g.queue, k.queue, 'default'),
+         take_staged.tenant,
+         coalesce(case when g.policy is not null then (
+                    select p.policy from holdfast.policies p
+                     where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
+         g.unique_key, g.priority, coalesce(w.waits, 0),
+         case when begins.phase = 'open' and w.waits is null and not has_window then coalesce(g.due_at, clock) end,
+         clock, g.input,
+         case when g.kind = sort.kind and g.limits is not distinct from sort.limits then sort.own_limits
+              when g.limits is not null or d.limits is not null
+              then holdfast.limits_for(g.limits, d.limits, g.input) end,
+         case when g.kind = sort.kind and g.weight is not distinct from sort.weight then sort.own_weight
+              when g.weight is not null or d.weight is not null
+              then holdfast.weight_for(g.weight, d.weight, d.call_weight, g.input) end,
+         case when g.kind = sort.kind and g.batch_key is not distinct from sort.batch_key then sort.own_key
+              when g.batch_key is not null or d.batch > 1
+              then holdfast.batch_key_for(g.batch_key, d.batch, d.batch_by, g.input) end
+    from pg_temp.staged_steps g
+    left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
+    left join (select distinct on (o.kind) o.kind, o.limits, o.weight, o.call_weight, o.batch, o.batch_by
+                 from holdfast.kinds o
+                where o.tenant in (take_staged.tenant, '*') order by o.kind, o.tenant = '*') d on d.kind = g.kind
+    left join waiting w on w.next_id = g.id;
+  get diagnostics taken = row_count;  -- not `returning`: it would store all rows once more
+  if exists (select from pg_temp.staged_edges) then
+    select count(s.due_at), count(*) filter (where s.waits = 0) into live, free
       from pg_temp.staged_steps g
-      left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
-      left join (select distinct on (o.kind) o.kind, o.limits, o.weight, o.call_weight from holdfast.kinds o
-                  where o.tenant in (take_staged.tenant, '*') order by o.kind, o.tenant = '*') d on d.kind = g.kind
-      left join waiting w on w.next_id = g.id
-    returning steps.due_at)
-  select count(*), count(s.due_at) into taken, live from started s;
+      join holdfast.steps s on s.id = coalesce(g.id, g.own_id);
+  else
+    free := taken;
+    live := case when begins.phase = 'open' and not has_window then taken else 0 end;
+  end if;
   if exists (select from holdfast.limits) then
     perform holdfast.check_charges(array(select coalesce(g.id, g.own_id) from pg_temp.staged_steps g));
   end if;
@@ -9978,7 +12398,17 @@ begin
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.set_actor('api', session_user::text);
-    perform holdfast.tally_runs(array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock);
+    if has_window then
+      perform holdfast.add_to_window(take_staged.run_id, free::int, (taken - free)::int);
+    end if;
+    perform holdfast.tally_runs(
+      array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock,
+      -- read only if the run is paused or stopped
+      case when live > 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.halt is not null)
+           then array(select coalesce(g.id, g.own_id) from pg_temp.staged_steps g) else '{}' end);
+    if has_window then
+      perform holdfast.admit_first_lot(take_staged.run_id, clock);
+    end if;
     perform holdfast.set_actor();
   end if;
   drop table pg_temp.staged_steps, pg_temp.staged_edges;
@@ -9989,10 +12419,10 @@ $$;
 
 
 --
--- Name: tally_runs(holdfast.run_delta[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: tally_runs(holdfast.run_delta[], timestamp with time zone, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone, touched bigint[] DEFAULT '{}'::bigint[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_hashjoin TO 'off'
@@ -10002,6 +12432,7 @@ CREATE FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp
     AS $$
 declare
   closable uuid[];
+  halted uuid[];
 begin
   with counted as (
     update holdfast.runs r
@@ -10015,11 +12446,19 @@ begin
              group by u.run_id
              order by u.run_id) d
      where r.id = d.run_id
-    returning r.id, r.live, r.finished_at, r.moving)
-  select array_agg(c.id) into closable
-    from counted c
-   where c.live = 0  -- guard: open-steps
-     and c.finished_at is null and c.moving is null;
+    returning r.id, r.live, r.finished_at, r.moving, r.to_admit, r.queued_at, r.halt)
+  select array_agg(c.id) filter (
+           where c.live = 0  -- guard: open-steps
+             and c.finished_at is null and c.moving is null
+             and c.to_admit = 0  -- guard: last-lot
+             and c.queued_at is not null),  -- guard: queued
+         array_agg(c.id) filter (where c.live > 0 and c.halt in ('paused', 'stopped'))  -- guard: halt
+    into closable, halted
+    from counted c;
+  if halted is not null then
+    closable := closable || holdfast.halt_steps(halted, tally_runs.touched || array(
+      select e.next_id from holdfast.edges e where e.step_id = any (tally_runs.touched)));
+  end if;
   if closable is not null then  -- guard: closing
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
@@ -10066,12 +12505,7 @@ END;
 CREATE FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) RETURNS numeric
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
- SELECT
-         CASE
-             WHEN ((rule).rate IS NULL) THEN NULL::numeric
-             WHEN ((state).tokens IS NULL) THEN (rule).burst
-             ELSE LEAST((rule).burst, ((state).tokens + trunc((round(((rule).rate * GREATEST((0)::numeric, EXTRACT(epoch FROM (clock - (state).filled_at)))), 18) / EXTRACT(epoch FROM (rule).per)), 12)))
-         END AS "least";
+ SELECT holdfast.bucket_level((state).tokens, (state).filled_at, (rule).rate, (rule).per, (rule).burst, clock) AS bucket_level;
 END;
 
 
@@ -10104,6 +12538,146 @@ begin
     'type', 'TooLarge',
     'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what,
                       pg_column_size(too_large.value))) end;
+end
+$$;
+
+
+--
+-- Name: undo_run(uuid, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.undo_run(run_id uuid, reason text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  failed bigint[];
+begin
+  if holdfast.move_runs(array[undo_run.run_id], 'rolled_back', clock) = 0 then
+    return false;
+  end if;
+  with dead as (
+    select s.id, s.tenant, s.finished_at
+      from holdfast.run_steps n
+      join holdfast.steps s on s.id = n.step_id
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state and t.outcome = 'failed'
+     where n.run_id = undo_run.run_id and s.finished_at is not null),
+  marked as (
+    insert into holdfast.resolutions as x (step_id, tenant, resolved_at, actor, reason)
+    select d.id, d.tenant, greatest(clock, d.finished_at), actor, undo_run.reason from dead d
+    on conflict (step_id) do update
+      set resolved_at = excluded.resolved_at, actor = excluded.actor, login = null, reason = excluded.reason
+      where x.resolved_at < (select d.finished_at from dead d where d.id = x.step_id)
+    returning x.step_id)
+  select array_agg(m.step_id) into failed from marked m;
+  if failed is not null then
+    perform holdfast.note_change(failed, 'resolved', '{}', undo_run.reason, actor);
+  end if;
+  return true;
+end
+$$;
+
+
+--
+-- Name: undo_steps(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.undo_steps(step_ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return array(
+    select m.step_id
+      from holdfast.move_steps(array(
+             select (u.id, null, 'rolled_back', null, null, null, null)::holdfast.step_move
+               from unnest(undo_steps.step_ids) u (id) order by u.id)) m
+     order by 1);
+end
+$$;
+
+
+--
+-- Name: unhalt_run(uuid, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unhalt_run(run_id uuid, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  person constant text := coalesce(unhalt_run.actor, session_user);
+  run holdfast.runs;
+begin
+  perform pg_advisory_xact_lock(holdfast.run_lock(unhalt_run.run_id));
+  select r.* into run from holdfast.runs r where r.id = unhalt_run.run_id for update;
+  if run.finished_at is not null or run.queued_at is null or run.halt = 'stopped' then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be resumed', run.id,
+                      case when run.finished_at is null and run.halt = 'stopped' then 'being stopped'
+                           else run.state end),
+      case when run.queued_at is null then 'it has not been queued'
+           when run.finished_at is null then 'retry it when it is over' else 'it is over; retry runs it again' end,
+      run.id::text);
+  end if;
+  if run.halt is null then
+    return run.state;
+  end if;
+  perform holdfast.set_actor('user', person, unhalt_run.reason);
+  update holdfast.runs r
+     set halt = null, halted_at = null, halted_by = null, halt_reason = null, first_left = null,
+         moving = coalesce(r.moving, 'resumed')
+   where r.id = run.id;
+  perform holdfast.record_run_change(run, 'resumed', unhalt_run.reason, person);
+  if run.moving is null then
+    perform holdfast.move_run_steps(run.id, 1000);
+  end if;
+  perform holdfast.set_actor('system', 'window', unhalt_run.reason);
+  perform holdfast.admit_lot(run.id, clock);
+  perform holdfast.wake_movers(run.id);
+  perform holdfast.set_actor();
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
+-- Name: unpark_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark_run_steps(run_id uuid, batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  parked constant bigint[] := array(
+    select s.id
+      from holdfast.queues q
+     cross join lateral (
+       select p.id from holdfast.steps p
+        where p.queue = q.queue and p.parked_for = 'run ' || unpark_run_steps.run_id
+        limit unpark_run_steps.batch
+          for update) s
+     limit unpark_run_steps.batch);
+  queues text[];
+begin
+  with changed as (
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (parked)
+    returning s.queue)
+  select array_agg(distinct c.queue) into queues from changed c;
+  perform holdfast.wake(queues);
+  return cardinality(parked);
 end
 $$;
 
@@ -10236,16 +12810,19 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     from known s where s.phase is null
   union all
   select 'held_has_a_lease', 'step ' || s.id, format('%s with lease %s', s.state, s.lease_id)
-    from known s where (s.phase = 'held') <> (s.lease_id is not null)
+    from known s where s.phase <> 'open_or_held' and (s.phase = 'held') <> (s.lease_id is not null)
   union all
   select 'over_is_finished', 'step ' || s.id, format('%s, finished_at %s', s.state, s.finished_at)
     from known s where (s.phase = 'over' and s.finished_at is null)
-      or (s.phase in ('open', 'shut') and s.finished_at is not null)
+      or (s.phase in ('open', 'shut', 'open_or_held') and s.finished_at is not null)
   union all
   select 'open_is_reachable', 'step ' || s.id, format('%s, but neither due, parked, held nor waiting', s.state)
     from known s
    where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
-     and s.phase in ('open', 'open_or_over')
+     and s.phase in ('open', 'open_or_over', 'open_or_held')
+     -- A window has not reached it, or its run was stopped.
+     and not exists (select from holdfast.runs r where r.id = s.run_id
+                      and (r.window_size is not null or r.halt = 'stopped' or r.moving = 'reopened'))
   union all
   select 'machine_has_the_move', 'step ' || s.id, format('parked: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
@@ -10281,6 +12858,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
+     and r.to_admit = 0
      and not exists (select from holdfast.machine_states t where t.machine = r.machine
                      and t.state = r.state and t.phase = 'shut')
   union all
@@ -10310,6 +12888,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     from known s
    where s.last_event is not null and not exists (select from holdfast.journal j where j.step_id = s.id)
      and s.created_at > (select min(j.at) from holdfast.journal j)
+  union all
+  select w.invariant, w.subject, w.detail from holdfast.window_violations() w
   union all
   select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
   union all
@@ -10360,6 +12940,22 @@ $$;
 
 
 --
+-- Name: wake_movers(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wake_movers(run_id uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if exists (select from holdfast.runs r where r.id = wake_movers.run_id and r.moving is not null) then
+    perform pg_notify('holdfast', '');
+  end if;
+end
+$$;
+
+
+--
 -- Name: weight_for(numeric, text, numeric, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -10383,6 +12979,64 @@ begin
   return nullif(weight, 1);
 end
 $_$;
+
+
+--
+-- Name: window_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.window_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with free as (
+    select r.id, count(*) filter (where holdfast.is_unadmitted(s)) as unadmitted,
+           count(*) filter (where holdfast.is_unadmitted(s) and s.id <= r.admitted_until) as passed,
+           count(*) filter (where s.finished_at is not null and t.outcome = 'failed') as failed
+      from holdfast.runs r
+      join holdfast.run_steps n on n.run_id = r.id
+      join holdfast.steps s on s.id = n.step_id
+      left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where r.window_size is not null
+     group by r.id)
+  select 'window_admits_what_there_is', 'run ' || r.id,
+         format('%s to admit, but %s are not admitted and %s failed', r.to_admit, f.unadmitted, f.failed)
+    from holdfast.runs r join free f on f.id = r.id
+   where r.to_admit > f.unadmitted + case when r.admits = 'untried' then 0 else f.failed end
+  union all
+  select 'window_leaves_no_step_behind', 'run ' || r.id,
+         format('%s steps up to %s are not admitted', f.passed, r.admitted_until)
+    from holdfast.runs r join free f on f.id = r.id join holdfast.machines c on c.machine = r.machine
+   where f.passed > 0 and r.to_admit > 0 and r.admits <> 'chosen' and c.admits is null and r.finished_at is null
+  union all
+  select 'last_lot_is_admitted', 'run ' || r.id, format('nothing to admit, but %s steps are not admitted', f.unadmitted)
+    from holdfast.runs r join free f on f.id = r.id
+   where r.finished_at is null and r.queued_at is not null and r.to_admit = 0 and r.halt is distinct from 'stopped'
+     and r.moving is null and r.admits = 'untried' and f.unadmitted > r.left_out
+  union all
+  select 'window_is_not_exceeded', 'run ' || r.id, format('%s live steps, a window of %s', r.live, r.window_size)
+    from holdfast.runs r
+   where r.live > r.window_size + coalesce((select max(k.batch) from holdfast.kinds k), 0)
+     and r.dependent = 0 and r.to_admit > 0 and r.admits = 'untried'
+  union all
+  select 'run_that_is_over_admits_none', 'run ' || r.id, format('%s, but %s to admit', r.state, r.to_admit)
+    from holdfast.runs r where r.finished_at is not null and r.to_admit > 0
+  union all
+  select 'stopped_run_has_no_due_steps', 'step ' || s.id, format('run %s is stopped', r.id)
+    from holdfast.runs r
+    join holdfast.run_steps n on n.run_id = r.id
+    join holdfast.steps s on s.id = n.step_id
+   where r.halt = 'stopped' and r.moving is null and coalesce(s.due_at, s.parked_due_at) is not null
+  union all
+  select 'parked_while_its_run_is_paused', 'step ' || s.id, 'its run is not paused'
+    from holdfast.steps s left join holdfast.runs r on r.id = s.run_id
+   where starts_with(s.parked_for, 'run ') and r.halt is distinct from 'paused' and r.moving is null
+  union all
+  select 'times_follow_each_other', 'run ' || r.id,
+         format('queued %s, started %s, finished %s', r.queued_at, r.started_at, r.finished_at)
+    from holdfast.runs r
+   where r.queued_at > r.started_at or r.started_at > r.finished_at or r.queued_at > r.finished_at
+$$;
 
 
 --
@@ -10477,6 +13131,1791 @@ begin
   return written;
 end
 $$;
+
+
+--
+-- Name: absent_keys(bigint, bigint, text, integer); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.absent_keys(step_id bigint, lease_id bigint, after text, batch integer) RETURNS TABLE(key text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  held record;
+begin
+  held := ingest.held_consolidation(absent_keys.step_id, absent_keys.lease_id);
+  return query
+  select s.key from ingest.sightings s
+    join ingest.payloads p on p.feed_id = (held.feed).id and p.key = s.key and not p.deleted
+   where s.feed_id = (held.feed).id and s.seen_no <> (held.facts).no
+     and (absent_keys.after is null or s.key > absent_keys.after collate "C")
+   order by s.key limit absent_keys.batch;
+end
+$$;
+
+
+--
+-- Name: event_log; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.event_log (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    feed text NOT NULL,
+    run_id uuid NOT NULL,
+    trace_id text NOT NULL,
+    event text NOT NULL,
+    severity text DEFAULT 'info'::text NOT NULL,
+    partition_id text,
+    message text,
+    body jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_severity CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])))
+);
+
+ALTER TABLE ONLY ingest.event_log FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: run_facts; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.run_facts (
+    run_id uuid NOT NULL,
+    no bigint NOT NULL,
+    feed text NOT NULL,
+    tenant text NOT NULL,
+    run_type text NOT NULL,
+    expected_workers integer NOT NULL,
+    completed_workers integer DEFAULT 0 NOT NULL,
+    failed_workers integer DEFAULT 0 NOT NULL,
+    watermark_before timestamp with time zone,
+    watermark_after timestamp with time zone,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    completed_at timestamp with time zone,
+    state text DEFAULT 'created'::text NOT NULL,
+    forced boolean DEFAULT false NOT NULL,
+    is_backfill boolean DEFAULT false NOT NULL,
+    advances boolean DEFAULT true NOT NULL,
+    updated_from timestamp with time zone,
+    updated_to timestamp with time zone NOT NULL,
+    estimated bigint,
+    records bigint DEFAULT 0 NOT NULL,
+    quarantined integer DEFAULT 0 NOT NULL,
+    deleted integer DEFAULT 0 NOT NULL,
+    rounds integer DEFAULT 0 NOT NULL,
+    pricing jsonb,
+    reason text,
+    trace_id text NOT NULL,
+    CONSTRAINT completed_has_completed_at CHECK (((state = 'completed'::text) = (completed_at IS NOT NULL))),
+    CONSTRAINT consolidates_all_or_forced CHECK (((state <> ALL (ARRAY['consolidation_triggered'::text, 'consolidating'::text, 'completed'::text])) OR (((completed_workers + failed_workers) = expected_workers) AND ((failed_workers = 0) OR forced)))),
+    CONSTRAINT created_has_no_finished_worker CHECK (((state <> 'created'::text) OR ((completed_workers + failed_workers) = 0))),
+    CONSTRAINT known_run_state CHECK ((state = ANY (ARRAY['created'::text, 'workers_running'::text, 'consolidation_skipped'::text, 'consolidation_triggered'::text, 'consolidating'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT known_run_type CHECK ((run_type = ANY (ARRAY['full'::text, 'incremental'::text]))),
+    CONSTRAINT skipped_has_a_failed_worker CHECK (((state <> 'consolidation_skipped'::text) OR (failed_workers > 0))),
+    CONSTRAINT watermark_after_when_completed CHECK (
+CASE
+    WHEN (state = 'completed'::text) THEN ((watermark_after IS NOT NULL) = advances)
+    ELSE (watermark_after IS NULL)
+END),
+    CONSTRAINT window_has_an_order CHECK ((updated_from <= updated_to)),
+    CONSTRAINT workers_add_up CHECK (((expected_workers >= 0) AND (completed_workers >= 0) AND (failed_workers >= 0) AND ((completed_workers + failed_workers) <= expected_workers)))
+);
+
+ALTER TABLE ONLY ingest.run_facts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: add_event(ingest.run_facts, text, text, jsonb, text, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.add_event(facts ingest.run_facts, event text, message text DEFAULT NULL::text, body jsonb DEFAULT '{}'::jsonb, severity text DEFAULT 'info'::text, partition_id text DEFAULT NULL::text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO ingest.event_log (at, tenant, feed, run_id, trace_id, event, severity, partition_id, message, body)
+   VALUES (holdfast.clock(), (add_event.facts).tenant, (add_event.facts).feed, (add_event.facts).run_id, (add_event.facts).trace_id, add_event.event, add_event.severity, add_event.partition_id, add_event.message, add_event.body);
+END;
+
+
+--
+-- Name: add_quarantined(ingest.run_facts, text, text, text[], text[], text[], timestamp with time zone); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.add_quarantined(facts ingest.run_facts, partition_id text, stage text, keys text[], records text[], errors text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  added int;
+begin
+  insert into ingest.quarantined (run_id, feed, tenant, partition_id, stage, key, record, error, at)
+  select facts.run_id, facts.feed, facts.tenant, add_quarantined.partition_id, add_quarantined.stage, u.key,
+         left(u.record, 10000), coalesce(left(u.error, 2000), 'no reason'), add_quarantined.clock
+    from unnest(add_quarantined.keys, add_quarantined.records, add_quarantined.errors) u (key, record, error)
+  on conflict do nothing;
+  get diagnostics added = row_count;
+  update ingest.run_facts r set quarantined = r.quarantined + added where r.run_id = facts.run_id and added > 0;
+end
+$$;
+
+
+--
+-- Name: age_rows(integer); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.age_rows(batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  since constant timestamptz := holdfast.clock() - interval '30 days';
+  feed_ids int[];
+  keys text[];
+  aged int;
+begin
+  delete from ingest.quarantined q
+   where q.id = any (array(select o.id from ingest.quarantined o where o.at < since
+                            order by o.at limit age_rows.batch));
+  get diagnostics aged = row_count;
+  select array_agg(o.feed_id), array_agg(o.key) into feed_ids, keys
+    from (select p.feed_id, p.key from ingest.payloads p
+            join ingest.sightings s on s.feed_id = p.feed_id and s.key = p.key and s.consolidated
+           where p.deleted and p.changed_at < since
+           limit age_rows.batch) o;
+  -- The payload first, as a page does, and only if it is still deleted: a page may have brought it back meanwhile.
+  with gone as (
+    delete from ingest.payloads p using unnest(feed_ids, keys) u (feed_id, key)
+     where p.feed_id = u.feed_id and p.key = u.key
+       and p.deleted and p.changed_at < since  -- guard: aged
+    returning p.feed_id, p.key)
+  select array_agg(g.feed_id), array_agg(g.key) into feed_ids, keys from gone g;
+  delete from ingest.sightings s using unnest(feed_ids, keys) u (feed_id, key)
+   where s.feed_id = u.feed_id and s.key = u.key;
+  return aged + coalesce(cardinality(keys), 0);
+end
+$$;
+
+
+--
+-- Name: allowed_feeds(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.allowed_feeds() RETURNS integer[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return case when allowed is not null
+              then array(select f.id from ingest.known_feeds f where f.tenant = any (allowed)) end;
+end
+$$;
+
+
+--
+-- Name: batch_rows(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.batch_rows(step_id bigint, lease_id bigint) RETURNS TABLE(key text, payload text, updated_at timestamp with time zone, deleted boolean, target_key text, pricing text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+  held record;
+  feed int;
+  run bigint;
+  rules text;
+begin
+  held := ingest.held_consolidation(batch_rows.step_id, batch_rows.lease_id);
+  feed := (held.feed).id;
+  run := (held.facts).no;
+  rules := (held.facts).pricing::text;
+  return query
+  select s.key, p.payload::text, p.updated_at, p.deleted, s.target_key, rules
+    from ingest.sightings s
+    join ingest.payloads p on p.feed_id = feed and p.key = s.key
+   where s.feed_id = feed and not s.consolidated and s.seen_no = run
+     and s.key >= ((held.step).input #>> '{batch,first}') collate "C"
+     and s.key <= ((held.step).input #>> '{batch,last}') collate "C"
+   order by s.key;
+end
+$$;
+
+
+--
+-- Name: begin_consolidation(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.begin_consolidation(step_id bigint, lease_id bigint) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  held record;
+  ranges jsonb;
+begin
+  held := ingest.held_consolidation(begin_consolidation.step_id, begin_consolidation.lease_id);
+  update ingest.run_facts r
+     set pricing = (select coalesce(jsonb_agg(jsonb_build_object(
+                             'priority', p.priority, 'criteria', p.criteria, 'markup', p.markup::text,
+                             'rating', p.rating) order by p.priority), '[]')
+                      from ingest.prices p where p.feed = (held.facts).feed)
+   where r.run_id = (held.facts).run_id;
+  select jsonb_agg(jsonb_build_object(
+           'name', format('batch-%s-%s', (held.facts).rounds, c.part + 1),
+           'kind', format('ingest:%s:batch', (held.facts).feed),
+           'input', jsonb_build_object('batch', jsonb_build_object(
+             'first', c.first, 'last', c.last, 'rows', c.rows))) order by c.part)
+    into ranges
+    from (select n.part, min(n.key) as first, max(n.key) as last, count(*) as rows
+            from (select s.key, (row_number() over (order by s.key) - 1)
+                                / coalesce(((held.feed).settings ->> 'batch')::int, 2000) as part
+                    from ingest.sightings s
+                   where s.feed_id = (held.feed).id and not s.consolidated and s.seen_no = (held.facts).no) n
+           group by n.part) c;
+  if ranges is null then
+    return 0;
+  end if;
+  return holdfast.add_awaited(begin_consolidation.step_id, begin_consolidation.lease_id, ranges);
+end
+$$;
+
+
+--
+-- Name: begin_start(text, text, timestamp with time zone, timestamp with time zone, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.begin_start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  known constant ingest.known_feeds := ingest.feed_to_use(begin_start.feed);
+  clock constant timestamptz := holdfast.clock();
+  run_id constant uuid := holdfast.uuid7();
+  is_backfill constant boolean := num_nonnulls(begin_start.since, begin_start.until) > 0;
+  step_id bigint;
+begin
+  if begin_start.tenant <> known.tenant then
+    perform holdfast.refuse('RN005', format('feed %s belongs to tenant %s, got %s', known.feed, known.tenant,
+                                            begin_start.tenant), 'leave the tenant out', 'tenant');
+  end if;
+  if begin_start.run_type not in ('full', 'incremental') or (is_backfill and begin_start.run_type = 'full') then
+    perform holdfast.refuse('RN005', format('run_type must be full or incremental, got %s%s', begin_start.run_type,
+                                            case when is_backfill then ' for a backfill' else '' end),
+                            'leave it out: the first run is full, later ones are incremental', 'run_type');
+  end if;
+  if is_backfill and (begin_start.since < begin_start.until and begin_start.until <= clock) is not true then
+    perform holdfast.refuse('RN005', format('a backfill needs since before until, and until not after now, got %s, %s',
+                                            begin_start.since, begin_start.until), null, 'until');
+  end if;
+  perform ingest.refuse_if_active(known.feed);
+  step_id := holdfast.start_step(
+    'work.task', format('ingest:%s:plan', known.feed), jsonb_build_object('start', run_id),
+    queue => known.settings ->> 'queue', unique_key => format('ingest:%s', known.feed), tenant => known.tenant);
+  insert into ingest.starts (run_id, step_id, feed, tenant, run_type, since, until, trace_id, started_at)
+  values (run_id, step_id, known.feed, known.tenant,
+          case when is_backfill then 'incremental' else begin_start.run_type end, begin_start.since, begin_start.until,
+          replace(gen_random_uuid()::text, '-', ''), clock);
+  return run_id;
+end
+$$;
+
+
+--
+-- Name: starts; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.starts (
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    feed text NOT NULL,
+    tenant text NOT NULL,
+    run_type text,
+    since timestamp with time zone,
+    until timestamp with time zone,
+    trace_id text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    CONSTRAINT backfill_has_a_window CHECK ((((since IS NULL) = (until IS NULL)) AND (since < until))),
+    CONSTRAINT known_start_type CHECK ((run_type = ANY (ARRAY['full'::text, 'incremental'::text])))
+);
+
+ALTER TABLE ONLY ingest.starts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open((ids || ARRAY( SELECT (b.step_id)::text AS step_id
+            FROM ingest.starts b
+           WHERE ((b.run_id)::text = ANY (cancel_open.ids))))) AS cancel_open;
+END;
+
+
+--
+-- Name: cancel_run(uuid, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.cancel_run(run_id uuid, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  planned constant bigint := (
+    select b.step_id from ingest.starts b
+     where b.run_id = cancel_run.run_id and not exists (
+             select from ingest.run_facts r where r.run_id = b.run_id));
+begin
+  return holdfast.act_on(coalesce(planned::text, cancel_run.run_id::text), 'cancelled', cancel_run.reason);
+end
+$$;
+
+
+--
+-- Name: check_again(holdfast.shared_move); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.check_again(move holdfast.shared_move) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+begin
+  select r.* into facts from ingest.run_facts r where r.run_id = move.run_id;
+  if exists (select from ingest.run_facts r where r.feed = facts.feed and r.no > facts.no) then  -- guard: newest
+    perform holdfast.refuse('RN010', format('run %s is not the newest of feed %s', facts.run_id, facts.feed),
+                            'act on the newest run, or start another one', facts.run_id::text);
+  end if;
+  if move.event = 'reopened' and (
+       facts.failed_workers = 0
+       or exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                   where n.run_id = facts.run_id and s.machine = 'ingest.consolidation'
+                     and s.state not in ('completed', 'cancelled'))) then
+    perform holdfast.refuse('RN010', format('run %s failed in its consolidation', facts.run_id),
+                            'use ingest.resume_consolidation, or ingest.retry_partitions', facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_consolidated(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.check_consolidated(step_id bigint, lease_id bigint) RETURNS TABLE(problem text, deletes boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  held record;
+  unmarked bigint;
+  allowed int;
+begin
+  held := ingest.held_consolidation(check_consolidated.step_id, check_consolidated.lease_id);
+  allowed := coalesce(((held.feed).settings ->> 'max_rejects')::int, 0);
+  select count(*) into unmarked
+    from ingest.sightings s
+   where s.feed_id = (held.feed).id and not s.consolidated and s.seen_no = (held.facts).no  -- guard: left
+     and not exists (select from ingest.quarantined q where q.run_id = (held.facts).run_id and q.key = s.key);
+  return query select
+    case when unmarked > 0 then format('%s records are not consolidated', unmarked)
+         when (held.facts).quarantined > allowed then  -- guard: rejects
+           format('%s records are quarantined, max_rejects is %s', (held.facts).quarantined, allowed) end,
+    (held.facts).run_type = 'full' and not (held.facts).forced and (held.facts).failed_workers = 0;
+end
+$$;
+
+
+--
+-- Name: close_run(uuid, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.close_run(run uuid, event text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+begin
+  select r.* into facts from ingest.run_facts r where r.run_id = close_run.run;
+  if facts.run_id is null then
+    return 'blocked';
+  end if;
+  if facts.state in ('consolidation_triggered', 'consolidating') then
+    return case when exists (
+                  select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                   where n.run_id = facts.run_id and n.name = ingest.consolidation_name(facts.rounds)
+                     and s.state = 'completed') then 'all_succeeded'
+                when close_run.event = 'blocked' then 'blocked'
+                else 'some_failed' end;
+  end if;
+  if facts.completed_workers = facts.expected_workers then
+    perform ingest.trigger_consolidation(facts.run_id);
+    return 'all_succeeded';
+  end if;
+  if facts.completed_workers + facts.failed_workers < facts.expected_workers then
+    return 'blocked';  -- a person cancelled a partition
+  end if;
+  perform holdfast.move_runs(array[facts.run_id], 'some_failed', holdfast.clock());
+  return 'stopped';
+end
+$$;
+
+
+--
+-- Name: consolidation_name(integer); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.consolidation_name(round integer) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (round <= 1) THEN 'consolidate'::text
+             ELSE ('consolidate-'::text || round)
+         END AS "case";
+END;
+
+
+--
+-- Name: count_workers(uuid, text, text, bigint[], timestamp with time zone); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.count_workers(run_id uuid, to_state text, from_state text, step_ids bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+  moved constant int := cardinality(count_workers.step_ids);
+begin
+  -- The lock is a statement of its own: the sum below must see what those who held it before have written.
+  perform from ingest.run_facts r where r.run_id = count_workers.run_id for no key update;  -- guard: lock
+  update ingest.run_facts r
+     set completed_workers = r.completed_workers  -- guard: counted
+                             + case when count_workers.to_state = 'completed' then moved else 0 end,
+         failed_workers = r.failed_workers + case when count_workers.to_state = 'failed' then moved else 0 end
+                          - case when count_workers.from_state = 'failed' then moved else 0 end,
+         records = (select coalesce(sum(p.records_processed), 0) from ingest.partitions p
+                     where p.run_id = count_workers.run_id)
+   where r.run_id = count_workers.run_id
+  returning r.* into facts;
+  if facts.run_id is not null and count_workers.to_state in ('completed', 'failed') then
+    perform ingest.add_event(facts, 'WORK_DONE', null, jsonb_build_object(
+              'type', 'WORK_DONE', 'runId', facts.run_id, 'traceId', facts.trace_id, 'workerId', p.worker_id,
+              'partitionId', p.partition_id, 'recordsProcessed', p.records_processed, 'status', p.status,
+              'error', p.error_message),
+              case when count_workers.to_state = 'failed' then 'warning' else 'info' end, p.partition_id)
+       from ingest.partitions p where p.step_id = any (count_workers.step_ids);
+  end if;
+end
+$$;
+
+
+--
+-- Name: create_run(bigint, bigint, jsonb); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.create_run(step_id bigint, lease_id bigint, plan jsonb) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step holdfast.steps;
+  known ingest.known_feeds;
+  facts ingest.run_facts;
+  start ingest.starts;
+  parts constant jsonb := coalesce(create_run.plan -> 'partitions', '[]');
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = create_run.step_id and s.lease_id = create_run.lease_id
+     for update;
+  select b.* into start from ingest.starts b where b.step_id = step.id;
+  if start.run_id is null or not holdfast.matches_any(holdfast.allowed_tenants(), start.tenant) then
+    perform holdfast.refuse('RN002', format('step %s does not plan a run under lease %s', create_run.step_id,
+                                            create_run.lease_id), 'stop working on it: another worker has it');
+  end if;
+  known := ingest.feed_to_use(start.feed);
+  if (create_run.plan ->> 'watermark')::timestamptz is distinct from (
+       select w.last_updated_at from ingest.feed_watermarks w where w.feed = known.feed) then  -- guard: watermark
+    perform holdfast.refuse('RN010', format('the watermark of %s has been changed since the plan was made', known.feed),
+                            'plan again', start.run_id::text);
+  end if;
+  insert into ingest.run_facts (run_id, feed, tenant, run_type, expected_workers, watermark_before, started_at,
+                                is_backfill, advances, updated_from, updated_to, estimated, trace_id)
+  values (start.run_id, known.feed, known.tenant, create_run.plan ->> 'run_type', jsonb_array_length(parts),
+          (create_run.plan ->> 'watermark')::timestamptz, start.started_at, start.since is not null,
+          start.since is null,
+          (create_run.plan ->> 'since')::timestamptz, (create_run.plan ->> 'until')::timestamptz,
+          (create_run.plan ->> 'estimated')::bigint, start.trace_id)
+  returning * into facts;
+  perform holdfast.set_actor('worker', step.lease_owner);
+  perform holdfast.make_run(
+    facts.run_id, 'ingest.run', known.feed, 'ingest.partition',
+    (select coalesce(jsonb_agg(jsonb_build_object(
+              'name', w.item ->> 'partitionId', 'kind', format('ingest:%s:page', known.feed),
+              'input', jsonb_build_object('item', w.item)) order by w.no), '[]')
+       from ingest.work_items(facts, known, parts) w),
+    jsonb_build_object('feed', known.feed), known.tenant, null);
+  insert into ingest.partitions (run_id, partition_id, step_id, tenant, work_item_payload, created_at, updated_at)
+  select facts.run_id, w.item ->> 'partitionId', n.step_id, known.tenant, w.item, clock, clock
+    from ingest.work_items(facts, known, parts) w
+    join holdfast.run_steps n on n.run_id = facts.run_id and n.name = w.item ->> 'partitionId';
+  if parts = '[]' then
+    perform ingest.trigger_consolidation(facts.run_id);
+    perform holdfast.move_runs(array[facts.run_id], 'all_succeeded', clock);
+  end if;
+  perform holdfast.set_actor();
+  return facts.run_id;
+end
+$$;
+
+
+--
+-- Name: define_feed(text, jsonb, text, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.define_feed(feed text, settings jsonb DEFAULT '{}'::jsonb, raw_name text DEFAULT NULL::text, tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  view_name constant text := coalesce(define_feed.raw_name, 'raw_' || define_feed.feed);
+  known ingest.known_feeds;
+begin
+  if coalesce(define_feed.feed, '') !~ '^[a-z][a-z0-9_]{0,40}$' then  -- guard: identifier
+    perform holdfast.refuse(
+      'RN005', format('feed must match [a-z][a-z0-9_]{0,40}, got %s', left(define_feed.feed, 100)),
+      'use lower-case letters, digits and underscores', 'feed');
+  end if;
+  if view_name !~ '^raw_[a-z0-9_]{1,50}$' then
+    perform holdfast.refuse('RN005', format('raw_name must match raw_[a-z0-9_]{1,50}, got %s', left(view_name, 100)),
+                            'use a name such as raw_orders', 'raw_name');
+  end if;
+  if jsonb_typeof(define_feed.settings) is distinct from 'object' then
+    perform holdfast.refuse('RN005', 'settings must be an object', '{"page_size": 30}', 'settings');
+  end if;
+  perform holdfast.check_size('settings', define_feed.settings);
+  perform holdfast.check_tenant(define_feed.tenant);
+  select f.* into known from ingest.known_feeds f where f.feed = define_feed.feed;
+  if known.tenant <> define_feed.tenant then
+    perform holdfast.refuse('RN009', format('feed %s belongs to tenant %s', known.feed, known.tenant),
+                            'use another name for the feed', 'feed');
+  end if;
+  -- Each worker defines its feeds when it starts; only changes are written.
+  if (known.settings, known.raw_name) is not distinct from (define_feed.settings, view_name) then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('ingest.define_feed', 0));  -- one at a time makes tables
+  insert into ingest.known_feeds as f (feed, tenant, raw_name, settings, defined_at)
+  values (define_feed.feed, define_feed.tenant, view_name, define_feed.settings, holdfast.clock())
+  on conflict on constraint known_feeds_pkey do update
+    set raw_name = excluded.raw_name, settings = excluded.settings, defined_at = excluded.defined_at
+    where f.tenant = excluded.tenant
+  returning f.* into known;
+  perform ingest.make_feed_tables(known);
+end
+$_$;
+
+
+--
+-- Name: define_price(text, integer, numeric, jsonb, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.define_price(feed text, priority integer, markup numeric, criteria jsonb DEFAULT '{}'::jsonb, rating text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+  known constant ingest.known_feeds := ingest.feed_to_use(define_price.feed);
+  rule_id bigint;
+begin
+  if define_price.priority is null or coalesce(define_price.markup <= 0, true)
+     or jsonb_typeof(define_price.criteria) is distinct from 'object' then
+    perform holdfast.refuse(
+      'RN005', format('a pricing rule needs a priority, a markup above 0 and criteria, got %s, %s and %s',
+                      define_price.priority, define_price.markup, left(define_price.criteria::text, 100)),
+      'select ingest.define_price(''diamonds'', 10, 1.2, ''{"shape": ["round"]}'')', 'markup');
+  end if;
+  insert into ingest.prices as p (feed, tenant, priority, criteria, markup, rating, created_at)
+  values (known.feed, known.tenant, define_price.priority, define_price.criteria, define_price.markup,
+          define_price.rating, holdfast.clock())
+  on conflict (feed, priority) do update
+    set criteria = excluded.criteria, markup = excluded.markup, rating = excluded.rating
+  returning p.id into rule_id;
+  return rule_id;
+end
+$$;
+
+
+--
+-- Name: delete_absent(bigint, bigint, text[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.delete_absent(step_id bigint, lease_id bigint, spared text[] DEFAULT '{}'::text[]) RETURNS SETOF text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  held record;
+  present bigint;
+  absent text[];
+  kept text[];
+  ratio numeric;
+begin
+  held := ingest.held_consolidation(delete_absent.step_id, delete_absent.lease_id);
+  if (held.facts).run_type <> 'full' or (held.facts).forced then  -- guard: whole
+    return;
+  end if;
+  ratio := coalesce(((held.feed).settings ->> 'max_delete_ratio')::numeric, 0.5);
+  kept := delete_absent.spared || array(
+            select q.key from ingest.quarantined q
+             where q.run_id = (held.facts).run_id and q.key is not null);  -- guard: quarantined
+  select count(*), coalesce(array_agg(s.key) filter (
+           where s.seen_no <> (held.facts).no and s.key <> all (kept)), '{}')
+    into present, absent
+    from ingest.sightings s
+    join ingest.payloads p on p.feed_id = (held.feed).id and p.key = s.key and not p.deleted
+   where s.feed_id = (held.feed).id;
+  if cardinality(absent) > ratio * present then  -- guard: ratio
+    perform holdfast.refuse(
+      'RN010', format('%s of %s records are absent from the source, max_delete_ratio is %s', cardinality(absent),
+                      present, ratio),
+      'check the source; if they are really gone, raise max_delete_ratio and resume the consolidation');
+  end if;
+  update ingest.payloads p set deleted = true, changed_at = holdfast.clock()
+   where p.feed_id = (held.feed).id and p.key = any (absent);
+  update ingest.run_facts r set deleted = r.deleted + cardinality(absent)
+   where r.run_id = (held.facts).run_id and absent <> '{}';
+  return query
+  select coalesce(s.target_key, s.key) from ingest.sightings s
+   where s.feed_id = (held.feed).id and s.key = any (absent)
+   order by s.key;
+end
+$$;
+
+
+--
+-- Name: drop_consolidation(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.drop_consolidation(run_id uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform from holdfast.move_steps(array(
+    select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
+      from holdfast.run_steps n
+     cross join lateral (select h.* from holdfast.steps h where h.id = n.step_id offset 0) s
+     where n.run_id = drop_consolidation.run_id and s.machine = 'ingest.consolidation'
+       and s.state not in ('completed', 'cancelled')));
+end
+$$;
+
+
+--
+-- Name: known_feeds; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.known_feeds (
+    feed text NOT NULL,
+    id integer NOT NULL,
+    tenant text NOT NULL,
+    raw_name text NOT NULL,
+    settings jsonb DEFAULT '{}'::jsonb NOT NULL,
+    defined_at timestamp with time zone NOT NULL,
+    CONSTRAINT feed_is_an_identifier CHECK ((feed ~ '^[a-z][a-z0-9_]{0,40}$'::text)),
+    CONSTRAINT raw_name_is_an_identifier CHECK ((raw_name ~ '^raw_[a-z0-9_]{1,50}$'::text))
+);
+
+ALTER TABLE ONLY ingest.known_feeds FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: feed_to_use(text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.feed_to_use(feed text) RETURNS ingest.known_feeds
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  known ingest.known_feeds;
+begin
+  select f.* into known from ingest.known_feeds f
+   where f.feed = feed_to_use.feed and holdfast.matches_any(allowed, f.tenant)
+     for update;
+  if known.feed is null then
+    perform holdfast.refuse('RN004', format('there is no feed %s', left(feed_to_use.feed, 100)),
+                            'ingest.feeds lists them; a worker defines a feed when it connects', 'feed');
+  end if;
+  return known;
+end
+$$;
+
+
+--
+-- Name: force(uuid, boolean, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.force(run_id uuid, advance_watermark boolean DEFAULT false, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+begin
+  perform holdfast.check_reason(force.reason);
+  facts := ingest.newest_run(force.run_id);
+  if facts.failed_workers = 0 or facts.completed_workers + facts.failed_workers < facts.expected_workers then
+    perform holdfast.refuse(
+      'RN010', format('run %s has %s failed of %s partitions and cannot be forced', facts.run_id, facts.failed_workers,
+                      facts.expected_workers),
+      'force is for a run with failed partitions, once the others are done; use ingest.resume_consolidation',
+      facts.run_id::text);
+  end if;
+  perform holdfast.set_actor('user', session_user, force.reason);
+  update ingest.run_facts r
+     set forced = true, advances = coalesce(force.advance_watermark, false) and not r.is_backfill
+   where r.run_id = facts.run_id;
+  perform ingest.queue_consolidation(facts.run_id);
+  perform holdfast.set_actor();
+  return 'consolidation_triggered';
+end
+$$;
+
+
+--
+-- Name: forget_price(text, integer); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.forget_price(feed text, priority integer) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  known constant ingest.known_feeds := ingest.feed_to_use(forget_price.feed);
+begin
+  delete from ingest.prices p where p.feed = known.feed and p.priority = forget_price.priority;
+  return found;
+end
+$$;
+
+
+--
+-- Name: held_consolidation(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.held_consolidation(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT facts ingest.run_facts, OUT feed ingest.known_feeds) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = held_consolidation.step_id and s.machine = 'ingest.consolidation'
+     and s.lease_id = held_consolidation.lease_id  -- guard: lease
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
+     for update;
+  if step.id is null then
+    perform holdfast.refuse('RN002', format('consolidation %s is not held under lease %s', held_consolidation.step_id,
+                                            held_consolidation.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
+  select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
+  if (facts.state = 'consolidating' and (facts.failed_workers = 0 or facts.forced)) is not true then
+    perform holdfast.refuse('RN010', format('run %s is %s and cannot be consolidated', step.run_id, facts.state),
+                            'a run is consolidated once its partitions are done, or by force', step.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: partitions; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.partitions (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    run_id uuid NOT NULL,
+    partition_id text NOT NULL,
+    step_id bigint,
+    tenant text NOT NULL,
+    worker_id text,
+    status text,
+    records_processed integer DEFAULT 0 NOT NULL,
+    error_message text,
+    work_item_payload jsonb NOT NULL,
+    started_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    next_offset integer DEFAULT 0 NOT NULL,
+    completed boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT completed_partition_is_whole CHECK ((completed = (NOT (status IS DISTINCT FROM 'completed'::text)))),
+    CONSTRAINT known_worker_status CHECK ((status = ANY (ARRAY['running'::text, 'completed'::text, 'failed'::text]))),
+    CONSTRAINT offset_is_not_negative CHECK (((next_offset >= 0) AND (records_processed >= 0))),
+    CONSTRAINT started_has_a_worker CHECK (((worker_id IS NULL) = (started_at IS NULL)))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY ingest.partitions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: held_partition(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.held_partition(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT part ingest.partitions, OUT facts ingest.run_facts, OUT feed ingest.known_feeds) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = held_partition.step_id and s.machine = 'ingest.partition'
+     and s.lease_id = held_partition.lease_id  -- guard: lease
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
+     for update;
+  if step.id is null then
+    perform holdfast.refuse('RN002', format('partition %s is not held under lease %s', held_partition.step_id,
+                                            held_partition.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  select p.* into part from ingest.partitions p where p.step_id = step.id;
+  select r.* into facts from ingest.run_facts r where r.run_id = part.run_id;
+  select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
+end
+$$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open((ids || ARRAY( SELECT (b.step_id)::text AS step_id
+            FROM ingest.starts b
+           WHERE ((b.run_id)::text = ANY (is_any_open.ids))))) AS is_any_open;
+END;
+
+
+--
+-- Name: is_storable(text, jsonb); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.is_storable(key text, payload jsonb) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((((octet_length(key) >= 1) AND (octet_length(key) <= 1024)) AND (pg_column_size(payload) <= 1048576)), false) AS "coalesce";
+END;
+
+
+--
+-- Name: make_feed_tables(ingest.known_feeds); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.make_feed_tables(feed ingest.known_feeds) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  place constant text := holdfast.face_name('ingest');
+  parent text;
+  child text;
+begin
+  foreach parent in array array['payloads', 'sightings'] loop
+    child := format('%s_%s', parent, feed.feed);
+    continue when exists (select from pg_tables t where t.schemaname = place and t.tablename = child);
+    execute format('create table %I.%I partition of %I.%I for values in (%s)%s', place, child, place, parent, feed.id,
+                   case parent when 'sightings' then ' with (fillfactor = 70)' else '' end);
+    execute format('alter table %I.%I enable row level security', place, child);
+    execute format('alter table %I.%I force row level security', place, child);
+    execute format('create policy kernel_sees_all on %I.%I to hf_owner using (true) with check (true)', place, child);
+  end loop;
+  execute format('create index if not exists %I on %I.%I (key) where not consolidated',
+                 'unconsolidated_' || feed.feed, place, 'sightings_' || feed.feed);
+  execute format('create index if not exists %I on %I.%I (changed_at) where deleted',
+                 'deleted_' || feed.feed, place, 'payloads_' || feed.feed);
+  if not exists (select from pg_views v where v.schemaname = place and v.viewname = feed.raw_name) then
+    execute format(
+      'create view %1$I.%2$I with (security_invoker = true) as '
+      'select s.key, p.payload, p.updated_at, r.run_id, n.run_id as seen_run_id, s.consolidated, p.deleted '
+      'from %1$I.sightings s join %1$I.payloads p on p.feed_id = %3$s and p.key = s.key '
+      'left join %1$I.run_facts r on r.no = s.run_no left join %1$I.run_facts n on n.no = s.seen_no '
+      'where s.feed_id = %3$s', place, feed.raw_name, feed.id);
+    execute format('grant select on %I.%I to hf_producer, hf_worker, hf_reader, hf_operator', place, feed.raw_name);
+  end if;
+end
+$_$;
+
+
+--
+-- Name: mark_consolidated(bigint, bigint, text[], text[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.mark_consolidated(step_id bigint, lease_id bigint, keys text[], target_keys text[] DEFAULT NULL::text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  held record;
+  feed int;
+  run bigint;
+  marked int;
+begin
+  held := ingest.held_consolidation(mark_consolidated.step_id, mark_consolidated.lease_id);
+  feed := (held.feed).id;
+  run := (held.facts).no;
+  update ingest.sightings s
+     set consolidated = true, target_key = u.target_key
+    from unnest(mark_consolidated.keys, mark_consolidated.target_keys) u (key, target_key)
+   where s.feed_id = feed and s.key = u.key collate "C" and s.seen_no = run and not s.consolidated;
+  get diagnostics marked = row_count;
+  return marked;
+end
+$$;
+
+
+--
+-- Name: move_offset(uuid, text, integer, integer); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.move_offset(run_id uuid, partition_id text, expected integer, next_offset integer) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+begin
+  select s.* into step from ingest.partitions p join holdfast.steps s on s.id = p.step_id
+   where p.run_id = move_offset.run_id and p.partition_id = move_offset.partition_id
+     and holdfast.matches_any(allowed, p.tenant)
+     for update of s;
+  if step.lease_id is not null then  -- guard: held
+    perform holdfast.refuse('RN010', format('%s is held by worker %s, which moves its offset', move_offset.partition_id,
+                                            step.lease_owner), 'wait until it is released, or cancel the run');
+  end if;
+  if move_offset.next_offset < 0 then
+    perform holdfast.refuse('RN005', format('next_offset must not be negative, got %s', move_offset.next_offset), null,
+                            'next_offset');
+  end if;
+  update ingest.partitions p
+     set next_offset = move_offset.next_offset, records_processed = move_offset.next_offset,
+         updated_at = holdfast.clock()
+   where p.run_id = move_offset.run_id and p.partition_id = move_offset.partition_id
+     and p.next_offset = move_offset.expected  -- guard: compare-and-swap
+     and not p.completed;
+  if not found then
+    return false;
+  end if;
+  -- From here on every key counts as new again: a walk ends at a page without a new one.
+  perform holdfast.set_cursor(step.id, coalesce(step.cursor, '{}') - '{page,counting}'::text[] || jsonb_build_object(
+    'offset', move_offset.next_offset, 'read', 0, 'moved', coalesce((step.cursor ->> 'moved')::int, 0) + 1));
+  return true;
+end
+$$;
+
+
+--
+-- Name: newest_run(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.newest_run(run_id uuid) RETURNS ingest.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  facts ingest.run_facts;
+  known ingest.known_feeds;
+begin
+  select r.* into facts from ingest.run_facts r
+   where r.run_id = newest_run.run_id and holdfast.matches_any(allowed, r.tenant);
+  if facts.run_id is null then
+    perform holdfast.refuse_pruned(newest_run.run_id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', newest_run.run_id),
+                            'ingest.run_metadata lists them', newest_run.run_id::text);
+  end if;
+  known := ingest.feed_to_use(facts.feed);
+  select r.* into facts from ingest.run_facts r where r.run_id = newest_run.run_id;  -- after the lock: as it is now
+  if facts.state <> 'failed' then
+    perform holdfast.refuse('RN010', format('run %s is %s, only a failed run can be continued', facts.run_id,
+                                            facts.state), null, facts.run_id::text);
+  end if;
+  perform ingest.refuse_if_active(known.feed);
+  return facts;
+end
+$$;
+
+
+--
+-- Name: planning_step(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.planning_step(run_id uuid) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select b.step_id from ingest.starts b
+           where b.run_id = planning_step.run_id and holdfast.matches_any(holdfast.allowed_tenants(), b.tenant)
+             and not exists (select from ingest.run_facts r where r.run_id = b.run_id));
+end
+$$;
+
+
+--
+-- Name: quarantined; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.quarantined (
+    id bigint NOT NULL,
+    run_id uuid NOT NULL,
+    feed text NOT NULL,
+    tenant text NOT NULL,
+    partition_id text,
+    stage text NOT NULL,
+    key text,
+    record text,
+    error text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT known_stage CHECK ((stage = ANY (ARRAY['fetch'::text, 'map'::text, 'store'::text])))
+);
+
+ALTER TABLE ONLY ingest.quarantined FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prune_facts(bigint[], uuid[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.prune_facts(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM ingest.starts b
+   WHERE ((b.step_id = ANY (prune_facts.step_ids)) OR (b.run_id = ANY (prune_facts.run_ids)));
+ DELETE FROM ingest.partitions p
+   WHERE (p.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM ingest.quarantined q
+   WHERE (q.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM ingest.event_log e
+   WHERE (e.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM ingest.run_facts r
+   WHERE (r.run_id = ANY (prune_facts.run_ids));
+END;
+
+
+--
+-- Name: put_page(bigint, bigint, text[], jsonb[], timestamp with time zone[], boolean[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.put_page(step_id bigint, lease_id bigint, keys text[], payloads jsonb[], updated_at timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], deleted boolean[] DEFAULT NULL::boolean[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  held record;
+  feed int;
+  run bigint;
+  round smallint;
+  fresh int;
+begin
+  if cardinality(put_page.keys) is distinct from cardinality(put_page.payloads)
+     or cardinality(put_page.updated_at) <> cardinality(put_page.keys)
+     or cardinality(put_page.deleted) <> cardinality(put_page.keys) then
+    perform holdfast.refuse('RN005', 'keys, payloads, updated_at and deleted must have the same number of elements',
+                            'updated_at and deleted may be null', 'keys');
+  end if;
+  held := ingest.held_partition(put_page.step_id, put_page.lease_id);
+  feed := (held.feed).id;
+  run := (held.facts).no;
+  round := coalesce(((held.step).cursor ->> 'round')::int, 0) + 10 * coalesce(((held.step).cursor ->> 'moved')::int, 0);
+  if exists (select from unnest(put_page.keys, put_page.payloads) u (key, payload)
+              where not ingest.is_storable(u.key, u.payload)) then
+    perform ingest.quarantine_page(held.facts, held.part, put_page.keys, put_page.payloads, clock);
+  end if;
+  with page as materialized (
+    select distinct on (u.key collate "C") u.key collate "C" as key, u.payload, u.updated_at,
+           coalesce(u.deleted, false) as deleted
+      from unnest(put_page.keys, put_page.payloads, put_page.updated_at, put_page.deleted)
+             with ordinality u (key, payload, updated_at, deleted, no)
+     where ingest.is_storable(u.key, u.payload)
+     order by u.key collate "C", u.no desc),  -- by key: partitions that bring the same ones wait, and do not deadlock
+  stored as (
+    insert into ingest.payloads as p (feed_id, key, payload, updated_at, deleted, changed_at)
+    select feed, g.key, g.payload, g.updated_at, g.deleted, clock from page g order by g.key
+    on conflict on constraint payloads_pkey do update
+      set payload = excluded.payload, updated_at = excluded.updated_at, deleted = excluded.deleted,
+          changed_at = excluded.changed_at
+      where (p.payload, p.updated_at, p.deleted)
+            is distinct from (excluded.payload, excluded.updated_at, excluded.deleted)
+    returning p.key),
+  seen as (
+    insert into ingest.sightings as s (feed_id, key, run_no, seen_no, seen_by, seen_round, repeated, consolidated)
+    select feed, g.key, run, run, put_page.step_id, round, false, t.key is null
+      from page g left join stored t on t.key = g.key
+     order by g.key
+    on conflict on constraint sightings_pkey do update
+      set run_no = case when s.consolidated and excluded.consolidated
+                        then s.run_no else excluded.run_no end,
+          consolidated = s.consolidated and excluded.consolidated,  -- guard: orphan
+          seen_no = excluded.seen_no,  -- guard: seen
+          seen_by = excluded.seen_by, seen_round = excluded.seen_round,
+          repeated = (s.seen_by, s.seen_round) = (excluded.seen_by, excluded.seen_round)
+    returning s.repeated)
+  select count(*) into fresh from seen where not seen.repeated;
+  return fresh;
+end
+$$;
+
+
+--
+-- Name: quarantine_page(ingest.run_facts, ingest.partitions, text[], jsonb[], timestamp with time zone); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.quarantine_page(facts ingest.run_facts, part ingest.partitions, keys text[], payloads jsonb[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform ingest.add_quarantined(
+    facts, part.partition_id, 'fetch', array_agg(left(u.key, 1024)), array_agg(left(u.payload::text, 10000)),
+    array_agg(case when coalesce(u.key, '') = '' then 'the record has no key'
+                   when octet_length(u.key) > 1024 then format('its key has %s bytes, the most is 1024',
+                                                               octet_length(u.key))
+                   else 'the record is missing or has more than 1048576 bytes' end),
+    quarantine_page.clock)
+    from unnest(quarantine_page.keys, quarantine_page.payloads) u (key, payload)
+   where not ingest.is_storable(u.key, u.payload)
+  having count(*) > 0;
+end
+$$;
+
+
+--
+-- Name: quarantine_records(bigint, bigint, text, text[], text[], text[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.quarantine_records(step_id bigint, lease_id bigint, stage text, keys text[], records text[], errors text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step holdfast.steps;
+  facts ingest.run_facts;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = quarantine_records.step_id and s.lease_id = quarantine_records.lease_id  -- guard: lease
+     and s.machine in ('ingest.partition', 'ingest.consolidation')
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
+     for update;
+  if step.id is null then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', quarantine_records.step_id,
+                                            quarantine_records.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
+  perform ingest.add_quarantined(
+    facts, (select p.partition_id from ingest.partitions p where p.step_id = step.id), quarantine_records.stage,
+    quarantine_records.keys, quarantine_records.records, quarantine_records.errors, holdfast.clock());
+end
+$$;
+
+
+--
+-- Name: queue_consolidation(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.queue_consolidation(run_id uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform from holdfast.runs r where r.id = queue_consolidation.run_id for update;
+  perform ingest.drop_consolidation(queue_consolidation.run_id);
+  perform ingest.trigger_consolidation(queue_consolidation.run_id);
+  if holdfast.move_runs(array[queue_consolidation.run_id], 'queued', holdfast.clock()) = 0 then
+    perform holdfast.refuse('RN010', format('run %s cannot be queued', queue_consolidation.run_id));
+  end if;
+end
+$$;
+
+
+--
+-- Name: reason_of(ingest.run_facts); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.reason_of(facts ingest.run_facts) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  failed record;
+begin
+  if current_setting('holdfast.actor_kind', true) in ('user', 'api', 'scheduler') then
+    return nullif(current_setting('holdfast.reason', true), '');
+  end if;
+  select n.name, s.error into failed
+    from holdfast.run_steps n
+   cross join lateral (select h.* from holdfast.steps h where h.id = n.step_id offset 0) s
+   where n.run_id = facts.run_id and s.state = 'failed'
+   order by s.id desc limit 1;
+  return case when facts.failed_workers > 0 and not facts.forced
+              then format('%s of %s partitions failed; ', facts.failed_workers, facts.expected_workers) else '' end
+         || coalesce(format('%s: %s', failed.name, holdfast.error_text(failed.error)), 'a step was cancelled');
+end
+$$;
+
+
+--
+-- Name: record_consolidation_moves(holdfast.shared_move[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.record_consolidation_moves(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  -- The lock is a statement of its own: of batches that fail together, the second must see the alert of the first.
+  perform from ingest.run_facts r
+    where r.run_id in (select m.run_id from unnest(record_consolidation_moves.moves) m
+                        where m.event in ('retried', 'expired'))
+    order by r.run_id for no key update;  -- guard: lock
+  perform ingest.add_event(
+            r, 'alert', format('Run %s failed. Watermark NOT advanced.', r.run_id),
+            jsonb_build_object('title', 'Consolidation Failed', 'round', r.rounds,
+                               'reason', (select holdfast.error_text(s.error) from holdfast.steps s
+                                           where s.id = m.step_ids[1])), 'warning')
+     from unnest(record_consolidation_moves.moves) m
+     join ingest.run_facts r on r.run_id = m.run_id
+    where m.event in ('retried', 'expired')
+      and not exists (select from ingest.event_log e
+                       where e.run_id = r.run_id and e.event = 'alert' and (e.body ->> 'round')::int = r.rounds);
+end
+$$;
+
+
+--
+-- Name: record_partition_moves(holdfast.shared_move[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.record_partition_moves(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  if record_partition_moves.moves[1].event = 'created' then
+    return;
+  end if;
+  update ingest.partitions p
+     set worker_id = coalesce(s.lease_owner, p.worker_id),
+         started_at = coalesce(p.started_at, case when s.lease_owner is not null then clock end),
+         status = case when m.to_state = 'completed' then 'completed'
+                       when m.to_state in ('failed', 'cancelled') and p.worker_id is not null then 'failed'
+                       when coalesce(s.lease_owner, p.worker_id) is not null then 'running' end,
+         error_message = case when m.to_state = 'cancelled' then 'cancelled'
+                              when s.error is not null then holdfast.error_text(s.error) end,
+         next_offset = coalesce((s.result ->> 'records')::int, (s.cursor ->> 'offset')::int, p.next_offset),
+         records_processed = coalesce((s.result ->> 'records')::int, (s.cursor ->> 'offset')::int, 0),
+         completed = m.to_state = 'completed',
+         completed_at = case when s.finished_at is not null and coalesce(s.lease_owner, p.worker_id) is not null
+                             then clock end,
+         updated_at = clock
+    from unnest(record_partition_moves.moves) m, unnest(m.step_ids) u (step_id)
+    join holdfast.steps s on s.id = u.step_id
+   where p.step_id = u.step_id
+     and (m.event = 'claimed' and p.status = 'running' and p.worker_id = s.lease_owner and s.error is null
+          and p.error_message is null) is not true;  -- the next page of the same worker changes nothing here
+  perform ingest.count_workers(m.run_id, m.to_state, m.from_state, m.step_ids, clock)
+     from unnest(record_partition_moves.moves) m
+    where m.run_id is not null and (m.to_state in ('completed', 'failed') or m.from_state = 'failed')
+    order by m.run_id;
+end
+$$;
+
+
+--
+-- Name: record_run_moves(holdfast.shared_move[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.record_run_moves(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  move holdfast.shared_move;
+  facts ingest.run_facts;
+begin
+  foreach move in array record_run_moves.moves loop
+    if move.from_state = 'failed' then
+      perform ingest.check_again(move);
+    end if;
+    update ingest.run_facts r
+       set state = move.to_state,
+           completed_at = case when move.to_state = 'completed' then clock end,
+           watermark_after = case when move.to_state = 'completed' and r.advances then
+                                    greatest(r.updated_to, r.watermark_before)  -- guard: watermark
+                             end,
+           reason = case when move.to_state in ('failed', 'cancelled') then ingest.reason_of(r) end
+     where r.run_id = move.run_id
+    returning r.* into facts;
+    continue when not found;
+    if facts.watermark_after is not null then
+      insert into ingest.feed_watermarks as w (feed, tenant, last_updated_at, last_run_id, last_run_completed_at,
+                                               changed_at)
+      values (facts.feed, facts.tenant, facts.watermark_after, facts.run_id, facts.completed_at, clock)
+      on conflict (feed) do update
+        set last_updated_at = greatest(w.last_updated_at, excluded.last_updated_at),
+            last_run_id = excluded.last_run_id, last_run_completed_at = excluded.last_run_completed_at,
+            changed_at = excluded.changed_at;
+    end if;
+    perform ingest.add_event(facts, 'run.' || move.to_state, facts.reason, jsonb_build_object(
+      'from', move.from_state, 'completed', facts.completed_workers, 'failed', facts.failed_workers,
+      'expected', facts.expected_workers));
+    if move.to_state = 'failed' then
+      perform ingest.add_event(
+        facts, 'alert', format('Run %s failed. Watermark NOT advanced.', facts.run_id),
+        jsonb_build_object('title', case when move.from_state = 'consolidation_skipped' then 'Consolidation Skipped'
+                                         else 'Consolidation Failed' end, 'reason', facts.reason), 'critical');
+    end if;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: refuse_change(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_op = 'DELETE' then
+    if exists (select from ingest.run_facts r where r.run_id = old.run_id
+                and r.state in ('completed', 'failed', 'cancelled')) then  -- guard: over
+      return old;
+    end if;
+  end if;
+  perform holdfast.refuse('RN008', format('ingest.%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+                          'retention removes the events of a run together with the run');
+  return null;
+end
+$$;
+
+
+--
+-- Name: refuse_if_active(text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.refuse_if_active(feed text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  active record;
+begin
+  select r.run_id, r.state into active from ingest.run_facts r
+   where r.feed = refuse_if_active.feed and r.state not in ('completed', 'failed', 'cancelled');
+  if active.run_id is null then
+    select b.run_id, 'planning' as state into active
+      from ingest.starts b join holdfast.steps s on s.id = b.step_id and s.finished_at is null
+     where b.feed = refuse_if_active.feed
+     order by b.started_at desc limit 1;
+  end if;
+  if active.run_id is not null then  -- guard: active
+    perform holdfast.refuse(
+      'RN010', format('feed %s has an active run: %s is %s', refuse_if_active.feed, active.run_id, active.state),
+      format('wait for it, or cancel it: holdfast ingest cancel %s', refuse_if_active.feed), active.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse('RN005', format('ingest.%s cannot be changed by %s', tg_table_name, lower(tg_op)),
+    case tg_table_name
+      when 'run_metadata' then 'workers are counted in the transaction that settles a partition, once each; '
+                               'start a run with ingest.start'
+      when 'worker_runs' then 'a worker writes it by claiming and settling its partition'
+      when 'partition_progress' then 'ingest.start makes the partitions of a run'
+      when 'pricing_rules' then 'use ingest.define_price and ingest.forget_price'
+      when 'watermarks' then 'use ingest.set_watermark'
+      when 'feeds' then 'use ingest.define_feed'
+      else 'the moves of runs write it' end);
+  return null;
+end
+$$;
+
+
+--
+-- Name: resume_consolidation(uuid, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.resume_consolidation(run_id uuid, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+  removed int;
+begin
+  perform holdfast.check_reason(resume_consolidation.reason);
+  facts := ingest.newest_run(resume_consolidation.run_id);
+  if facts.rounds = 0 or (facts.failed_workers > 0 and not facts.forced) then
+    perform holdfast.refuse(
+      'RN010', format('%s of %s partitions of run %s failed', facts.failed_workers, facts.expected_workers,
+                      facts.run_id),
+      'retry them with ingest.retry_partitions, or use ingest.force', facts.run_id::text);
+  end if;
+  perform holdfast.set_actor('user', session_user, resume_consolidation.reason);
+  delete from ingest.quarantined q where q.run_id = facts.run_id and q.stage in ('map', 'store');
+  get diagnostics removed = row_count;
+  update ingest.run_facts r set quarantined = r.quarantined - removed where r.run_id = facts.run_id;
+  perform ingest.queue_consolidation(facts.run_id);
+  perform holdfast.set_actor();
+  return 'consolidation_triggered';
+end
+$$;
+
+
+--
+-- Name: retry_partitions(uuid, text[], text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.retry_partitions(run_id uuid, partition_ids text[] DEFAULT NULL::text[], reason text DEFAULT NULL::text) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+  step holdfast.steps;
+  retried int := 0;
+begin
+  perform holdfast.check_reason(retry_partitions.reason);
+  facts := ingest.newest_run(retry_partitions.run_id);
+  perform holdfast.set_actor('user', session_user, retry_partitions.reason);
+  update ingest.run_facts r set forced = false, advances = not r.is_backfill where r.run_id = facts.run_id;
+  perform ingest.drop_consolidation(facts.run_id);
+  for step in
+    select s.* from ingest.partitions p join holdfast.steps s on s.id = p.step_id
+     where p.run_id = facts.run_id and s.state = 'failed'
+       and (retry_partitions.partition_ids is null or p.partition_id = any (retry_partitions.partition_ids))
+     order by s.id
+       for update of s
+  loop
+    -- One that failed because records were missing is read from its beginning, as often as at first.
+    if (step.cursor ->> 'counting')::boolean then
+      perform holdfast.set_cursor(step.id, jsonb_build_object(
+        'offset', 0, 'read', 0, 'moved', coalesce((step.cursor ->> 'moved')::int, 0) + 1));
+    end if;
+    perform holdfast.act_on_step(step, 'reopened');
+    retried := retried + 1;
+  end loop;
+  if retried = 0 then
+    perform holdfast.refuse('RN010', format('run %s has no failed partition to retry', facts.run_id),
+                            'a run that failed in its consolidation is continued by ingest.resume_consolidation',
+                            facts.run_id::text);
+  end if;
+  perform holdfast.set_actor();
+  return retried;
+end
+$$;
+
+
+--
+-- Name: retry_run(text, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.retry_run(id text, reason text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  part ingest.partitions;
+  of_run uuid;
+begin
+  if retry_run.id ~ '^[0-9]{1,18}$' then
+    select p.* into part from ingest.partitions p where p.step_id = retry_run.id::bigint;
+    of_run := coalesce(part.run_id, (select s.run_id from holdfast.steps s where s.id = retry_run.id::bigint));
+  else
+    of_run := retry_run.id::uuid;
+  end if;
+  if part.run_id is not null then
+    perform ingest.retry_partitions(of_run, array[part.partition_id], retry_run.reason);
+  elsif exists (select from ingest.run_facts r where r.run_id = of_run and r.failed_workers > 0 and not r.forced) then
+    perform ingest.retry_partitions(of_run, null, retry_run.reason);
+  else
+    perform ingest.resume_consolidation(of_run, retry_run.reason);
+  end if;
+end
+$_$;
+
+
+--
+-- Name: run_summary(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.run_summary(run_id uuid) RETURNS TABLE(feed text, run_type text, records bigint, quarantined integer, deleted integer, forced boolean, watermark_before timestamp with time zone, watermark_after timestamp with time zone)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select r.feed, r.run_type, r.records, r.quarantined, r.deleted, r.forced, r.watermark_before, r.watermark_after
+    from ingest.run_facts r
+   where r.run_id = run_summary.run_id and holdfast.matches_any(holdfast.allowed_tenants(), r.tenant);
+end
+$$;
+
+
+--
+-- Name: set_watermark(text, timestamp with time zone, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.set_watermark(feed text, at timestamp with time zone, reason text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  known constant ingest.known_feeds := ingest.feed_to_use(set_watermark.feed);
+  clock constant timestamptz := holdfast.clock();
+begin
+  perform holdfast.check_reason(set_watermark.reason);
+  if set_watermark.at is null or set_watermark.at > clock then
+    perform holdfast.refuse('RN005', format('at must be a time in the past, got %s', set_watermark.at),
+                            'records that change until then would never be asked for', 'at');
+  end if;
+  perform ingest.refuse_if_active(known.feed);
+  insert into ingest.feed_watermarks as w (feed, tenant, last_updated_at, changed_at)
+  values (known.feed, known.tenant, set_watermark.at, clock)
+  on conflict on constraint feed_watermarks_pkey do update
+    set last_updated_at = excluded.last_updated_at, last_run_id = null, last_run_completed_at = null,
+        changed_at = excluded.changed_at;
+end
+$$;
+
+
+--
+-- Name: start(text, text, timestamp with time zone, timestamp with time zone, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.start(feed text, run_type text DEFAULT NULL::text, since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, tenant text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run_id uuid;
+begin
+  perform holdfast.set_actor('api', session_user::text);
+  run_id := ingest.begin_start(start.feed, start.run_type, start.since, start.until, start.tenant);
+  perform holdfast.set_actor();
+  return run_id;
+end
+$$;
+
+
+--
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse_options('ingest', start_for_tick.options, '{}');
+  return array[ingest.begin_start(start_for_tick.target, start_for_tick.input ->> 'run_type', null, null,
+                                  start_for_tick.tenant)::text];
+end
+$$;
+
+
+--
+-- Name: start_to_plan(bigint, bigint); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.start_to_plan(step_id bigint, lease_id bigint) RETURNS TABLE(run_id uuid, feed text, run_type text, since timestamp with time zone, until timestamp with time zone, watermark timestamp with time zone, clock timestamp with time zone, trace_id text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select case when f.run_id is null then b.run_id end, b.feed, b.run_type, b.since, b.until, w.last_updated_at,
+         holdfast.clock(), b.trace_id
+    from ingest.starts b
+    join holdfast.steps s on s.id = b.step_id and s.lease_id = start_to_plan.lease_id
+    left join ingest.feed_watermarks w on w.feed = b.feed
+    left join ingest.run_facts f on f.run_id = b.run_id
+   where b.step_id = start_to_plan.step_id and holdfast.matches_any(holdfast.allowed_tenants(), b.tenant);
+end
+$$;
+
+
+--
+-- Name: take_offset(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.take_offset() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if (to_jsonb(new) - '{next_offset,updated_at}'::text[]) is distinct from (
+      to_jsonb(old) - '{next_offset,updated_at}'::text[]) then  -- guard: statement
+    raise exception using errcode = 'RN005',
+      message = format('only next_offset and updated_at of %s can be updated', old.partition_id),
+      hint = 'a partition completes when its worker settles its last page';
+  end if;
+  return case when ingest.move_offset(old.run_id, old.partition_id, old.next_offset, new.next_offset) then new end;
+end
+$$;
+
+
+--
+-- Name: trigger_consolidation(uuid); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.trigger_consolidation(run_id uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts ingest.run_facts;
+  message jsonb;
+begin
+  update ingest.run_facts r set rounds = r.rounds + 1
+   where r.run_id = trigger_consolidation.run_id returning r.* into facts;
+  message := jsonb_build_object('type', 'CONSOLIDATE', 'runId', facts.run_id, 'traceId', facts.trace_id)
+             || case when facts.forced then '{"force": true}' else '{}'::jsonb end;
+  perform holdfast.add_steps(
+    facts.run_id, 'ingest.consolidation', jsonb_build_array(jsonb_build_object(
+      'name', ingest.consolidation_name(facts.rounds), 'kind', format('ingest:%s:consolidate', facts.feed),
+      'input', jsonb_build_object('message', message))));
+  perform ingest.add_event(facts, 'CONSOLIDATE', null, message);
+end
+$$;
+
+
+--
+-- Name: violations(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'run_has_facts', 'run ' || r.id, 'it is a run of a feed, but ingest.run_facts has no row of it'
+    from holdfast.runs r
+   where r.machine = 'ingest.run' and not exists (select from ingest.run_facts f where f.run_id = r.id)
+  union all
+  select 'facts_have_a_run', 'run ' || f.run_id, 'there is no such run'
+    from ingest.run_facts f where not exists (select from holdfast.runs r where r.id = f.run_id)
+  union all
+  select 'facts_agree_with_the_run', 'run ' || f.run_id, format('it is %s, its facts say %s', r.state, f.state)
+    from ingest.run_facts f join holdfast.runs r on r.id = f.run_id
+   where r.state <> f.state or r.tenant <> f.tenant
+  union all
+  select 'workers_are_counted', 'run ' || f.run_id,
+         format('%s completed, %s failed of %s, counted %s, %s of %s', f.completed_workers, f.failed_workers,
+                f.expected_workers, c.completed, c.failed, c.total)
+    from ingest.run_facts f,
+         lateral (select count(*) filter (where s.state = 'completed') as completed,
+                         count(*) filter (where s.state = 'failed') as failed, count(*) as total
+                    from ingest.partitions p join holdfast.steps s on s.id = p.step_id
+                   where p.run_id = f.run_id) c
+   where (f.completed_workers, f.failed_workers, f.expected_workers) is distinct from (c.completed, c.failed, c.total)
+  union all
+  select 'partition_agrees_with_its_step', format('run %s %s', p.run_id, p.partition_id),
+         format('%s at offset %s, its step is %s at %s', p.status, p.next_offset, s.state, s.cursor ->> 'offset')
+    from ingest.partitions p join holdfast.steps s on s.id = p.step_id
+   where (s.state = 'completed') <> p.completed
+      or (not p.completed and p.next_offset <> coalesce((s.cursor ->> 'offset')::int, 0))
+      or (s.state = 'failed') <> (p.status is not distinct from 'failed' and s.state <> 'cancelled')
+  union all
+  select 'watermark_is_of_a_completed_run', 'feed ' || w.feed, format('run %s, %s', w.last_run_id, w.last_updated_at)
+    from ingest.feed_watermarks w
+    join ingest.run_facts f on f.run_id = w.last_run_id
+   where f.state <> 'completed' or w.last_updated_at < f.watermark_after
+  union all
+  select 'completed_run_left_no_record', 'run ' || f.run_id, format('%s records are not consolidated', c.rows)
+    from ingest.run_facts f join ingest.known_feeds k on k.feed = f.feed,
+         lateral (select count(*) as rows from ingest.sightings s
+                   where s.feed_id = k.id and s.seen_no = f.no and not s.consolidated
+                     and not exists (select from ingest.quarantined q where q.run_id = f.run_id and q.key = s.key)) c
+   where f.state = 'completed' and c.rows > 0
+  union all
+  select 'quarantined_is_counted', 'run ' || f.run_id, format('%s, counted %s', f.quarantined, c.rows)
+    from ingest.run_facts f,
+         lateral (select count(*) as rows from ingest.quarantined q where q.run_id = f.run_id) c
+   where f.quarantined < c.rows
+  union all
+  select 'record_has_both_rows', format('feed %s', s.feed_id), format('%s of %s payloads', count(*), count(p.key))
+    from ingest.sightings s full join ingest.payloads p on p.feed_id = s.feed_id and p.key = s.key
+   group by s.feed_id having count(s.key) <> count(p.key)
+$$;
+
+
+--
+-- Name: work_items(ingest.run_facts, ingest.known_feeds, jsonb); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.work_items(facts ingest.run_facts, feed ingest.known_feeds, parts jsonb) RETURNS TABLE(no bigint, item jsonb)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT p.no,
+     jsonb_build_object('type', 'WORK_ITEM', 'feed', (work_items.facts).feed, 'runId', (work_items.facts).run_id, 'traceId', (work_items.facts).trace_id, 'partitionId', ('partition-'::text || (p.no - 1)), 'min', (p.part -> 'min'::text), 'max', (p.part -> 'max'::text), 'estimated', (p.part -> 'estimated'::text), 'limit', ((work_items.feed).settings -> 'page_size'::text), 'offset', 0, 'updatedFrom', (work_items.facts).updated_from, 'updatedTo', (work_items.facts).updated_to) AS jsonb_build_object
+    FROM jsonb_array_elements(work_items.parts) WITH ORDINALITY p(part, no);
+END;
 
 
 --
@@ -12069,6 +16508,3528 @@ $$;
 
 
 --
+-- Name: added(jsonb, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.added(counts jsonb, others jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(jsonb_object_agg(t.name, t.counted), '{}'::jsonb) AS "coalesce"
+    FROM ( SELECT e.name,
+             sum((e.counted)::bigint) AS counted
+            FROM ( SELECT jsonb_each_text.key,
+                     jsonb_each_text.value
+                    FROM jsonb_each_text(added.counts) jsonb_each_text(key, value)
+                 UNION ALL
+                  SELECT jsonb_each_text.key,
+                     jsonb_each_text.value
+                    FROM jsonb_each_text(added.others) jsonb_each_text(key, value)) e(name, counted)
+           GROUP BY e.name) t;
+END;
+
+
+--
+-- Name: advice(jsonb, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.advice(by_class jsonb, older bigint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with counts as (
+    select c.key as class, c.value::bigint as targets, c.value::numeric / sum(c.value::bigint) over () as share
+      from jsonb_each_text(advice.by_class) c)
+  select coalesce(jsonb_agg(a.sentence order by a.no), '[]')
+    from (
+      select 1 as no, format('%s targets hit a rate limit: lower the limit of the channel before you retry them',
+                             c.targets) as sentence
+        from counts c where c.class = 'RATE_LIMIT' and c.share > 0.2
+      union all
+      select 2, format('%s targets failed on the way: check the network and the channel''s health, then retry them',
+                       sum(c.targets))
+        from counts c where c.class in ('NETWORK', 'TIMEOUT', 'SERVER_ERROR') having sum(c.share) > 0.1
+      union all
+      select 3, format('%s targets were not authorized: renew the channel''s credentials, then retry them', c.targets)
+        from counts c where c.class = 'AUTHORIZATION'
+      union all
+      select 4, format('%s targets were refused as invalid: correct the rule or the items, then preview again',
+                       c.targets)
+        from counts c where c.class = 'VALIDATION'
+      union all
+      select 5, format('%s items no longer exist: resolve their targets', c.targets)
+        from counts c where c.class = 'NOT_FOUND'
+      union all
+      select 6, format('%s targets are older than 24 hours: retry or resolve them', advice.older)
+       where advice.older > 0) a;
+$$;
+
+
+--
+-- Name: age_rows(integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.age_rows(batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  changes int;
+  events int;
+begin
+  delete from rules.ledger l
+   where l.id = any (array(select o.id from rules.ledger o where o.at < clock - rules.kept_for('ledger')
+                            order by o.at limit age_rows.batch));
+  get diagnostics changes = row_count;
+  delete from rules.stored_events e
+   where e.id = any (array(select o.id from rules.stored_events o where o.at < clock - rules.kept_for('stored_events')
+                            order by o.at limit age_rows.batch));
+  get diagnostics events = row_count;
+  perform rules.fold_figures();
+  return changes + events + rules.call_off_passes(least(age_rows.batch, 10));
+end
+$$;
+
+
+--
+-- Name: apply(uuid, text, bigint[], bigint[], integer, boolean, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.apply(run_id uuid, plan text DEFAULT NULL::text, only_ids bigint[] DEFAULT NULL::bigint[], without_ids bigint[] DEFAULT NULL::bigint[], first integer DEFAULT NULL::integer, leave_out_shared boolean DEFAULT false, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(status text, included integer, left_out integer, is_new boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  facts rules.run_facts := rules.facts_to_change(apply.run_id);
+  planned constant int := (select p.targets from rules.plans p where p.run_id = apply.run_id);
+  given constant jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'only', (select jsonb_agg(u.id order by u.id) from unnest(apply.only_ids) u (id)),
+    'without', (select jsonb_agg(u.id order by u.id) from unnest(apply.without_ids) u (id)), 'first', apply.first,
+    'leave_out_shared', nullif(apply.leave_out_shared, false)));
+  state text;
+begin
+  perform holdfast.check_reason(apply.reason);
+  perform holdfast.check_name('actor', apply.actor);
+  if apply.plan is not null then
+    perform rules.check_plan_hash(apply.run_id, apply.plan);
+  end if;
+  if apply.first < 1 then
+    perform holdfast.refuse('RN005', format('first must be 1 or more, got %s', apply.first), 'use 50', 'first');
+  end if;
+  perform rules.lock_channel(facts);
+  select f.* into strict facts from rules.run_facts f where f.run_id = apply.run_id;
+  select r.state into strict state from holdfast.runs r where r.id = apply.run_id;
+  if state <> 'PREVIEW' then
+    perform rules.check_applied_alike(facts, state, given);
+    return query select state, facts.included, planned - facts.included, false;
+    return;
+  end if;
+  if facts.expires_at <= holdfast.clock() then  -- guard: expiry
+    perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
+                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+  end if;
+  update rules.run_facts f set selection = given where f.run_id = facts.run_id;
+  if apply.only_ids is not null or apply.without_ids is not null or apply.leave_out_shared then
+    facts := rules.choose_targets(facts, apply.only_ids, apply.without_ids, apply.leave_out_shared);
+  end if;
+  perform holdfast.set_actor('api', coalesce(apply.actor, session_user), apply.reason);
+  perform holdfast.begin_admission(facts.run_id, apply.first);
+  perform holdfast.set_actor();
+  return query select r.state, facts.included, planned - facts.included, true
+                 from holdfast.runs r where r.id = apply.run_id;
+end
+$$;
+
+
+--
+-- Name: apply_as_scheduler(uuid, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.apply_as_scheduler(run_id uuid, reason text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform rules.queue_as_scheduler(apply_as_scheduler.run_id, apply_as_scheduler.reason);
+  return true;
+exception when sqlstate 'RN010' then
+  return false;
+end
+$$;
+
+
+--
+-- Name: apply_at(uuid, timestamp with time zone, timestamp with time zone, text, bigint[], bigint[], integer, boolean, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.apply_at(run_id uuid, at timestamp with time zone DEFAULT NULL::timestamp with time zone, revert_at timestamp with time zone DEFAULT NULL::timestamp with time zone, plan text DEFAULT NULL::text, only_ids bigint[] DEFAULT NULL::bigint[], without_ids bigint[] DEFAULT NULL::bigint[], first integer DEFAULT NULL::integer, leave_out_shared boolean DEFAULT false, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(status text, included integer, left_out integer, is_new boolean, apply_schedule text, revert_schedule text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  facts constant rules.run_facts := rules.facts_to_change(apply_at.run_id);
+  planned constant int := (select p.targets from rules.plans p where p.run_id = apply_at.run_id);
+  named constant jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'only', (select jsonb_agg(u.id order by u.id) from unnest(apply_at.only_ids) u (id)),
+    'without', (select jsonb_agg(u.id order by u.id) from unnest(apply_at.without_ids) u (id)),
+    'first', apply_at.first, 'leave_out_shared', nullif(apply_at.leave_out_shared, false),
+    'run_id', apply_at.run_id, 'reason', apply_at.reason));
+begin
+  perform rules.check_times(facts, apply_at.at, apply_at.revert_at);
+  if apply_at.at is null then
+    select a.status, a.included, a.left_out, a.is_new into strict status, included, left_out, is_new
+      from rules.apply(apply_at.run_id, apply_at.plan, apply_at.only_ids, apply_at.without_ids, apply_at.first,
+                       apply_at.leave_out_shared, apply_at.reason, apply_at.actor) a;
+  else
+    perform rules.check_apply(facts, apply_at.plan, apply_at.first, apply_at.reason, apply_at.actor);
+    perform rules.check_choice(facts, apply_at.only_ids, apply_at.without_ids);
+    status := 'PREVIEW';
+    included := coalesce(cardinality(apply_at.only_ids), planned - coalesce(cardinality(apply_at.without_ids), 0));
+    left_out := planned - included;
+    apply_schedule := 'rules:apply:' || facts.run_id;
+    is_new := not exists (select from holdfast.schedules s where s.tenant = facts.tenant and s.name = apply_schedule);
+    perform holdfast.define_schedule(apply_schedule, 'apply', 'rules', named, at => apply_at.at,
+                                     tenant => facts.tenant, actor => apply_at.actor);
+  end if;
+  if apply_at.revert_at is not null then
+    revert_schedule := 'rules:revert:' || facts.run_id;
+    perform holdfast.define_schedule(
+      revert_schedule, 'revert', 'rules', jsonb_strip_nulls(jsonb_build_object('run_id', facts.run_id,
+                                                                               'reason', apply_at.reason)),
+      at => apply_at.revert_at, tenant => facts.tenant, actor => apply_at.actor);
+  end if;
+  return next;
+end
+$$;
+
+
+--
+-- Name: apply_for_tick(jsonb, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.apply_for_tick(input jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  person constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  facts rules.run_facts := rules.facts_of_tick(apply_for_tick.input, apply_for_tick.tenant);
+  only_ids constant bigint[] := rules.ids_of(apply_for_tick.input -> 'only');
+  without_ids constant bigint[] := rules.ids_of(apply_for_tick.input -> 'without');
+  leaves_out constant boolean := coalesce((apply_for_tick.input ->> 'leave_out_shared')::boolean, false);
+begin
+  perform rules.lock_channel(facts);
+  if (select r.state from holdfast.runs r where r.id = facts.run_id) <> 'PREVIEW' then
+    return array[facts.run_id::text];
+  end if;
+  if facts.expires_at <= clock then  -- guard: expired
+    perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
+                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+  end if;
+  if exists (select from holdfast.schedules s
+              where s.tenant = facts.tenant and s.name = 'rules:revert:' || facts.run_id
+                and (s.ended_at is not null or s.at <= clock)) then  -- guard: end
+    perform holdfast.refuse('RN010', format('run %s should have been undone by now', facts.run_id),
+                            'give rules:revert a later time, or remove it', facts.run_id::text);
+  end if;
+  update rules.run_facts f set selection = apply_for_tick.input - 'run_id' - 'reason' where f.run_id = facts.run_id;
+  if only_ids is not null or without_ids is not null or leaves_out then
+    facts := rules.choose_targets(facts, only_ids, without_ids, leaves_out);
+  end if;
+  perform holdfast.set_actor(case kind when 'scheduler' then 'scheduler' else 'api' end, person,
+                             coalesce(apply_for_tick.input ->> 'reason', reason));
+  perform holdfast.begin_admission(facts.run_id, (apply_for_tick.input ->> 'first')::int);
+  perform holdfast.set_actor(kind, person, reason);
+  return array[facts.run_id::text];
+end
+$$;
+
+
+--
+-- Name: apply_scheduled(bigint, bigint, uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.apply_scheduled(step_id bigint, lease_id bigint, run_id uuid) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  task constant holdfast.steps := rules.held_task(apply_scheduled.step_id, apply_scheduled.lease_id);
+  plan constant rules.plans := (select p from rules.plans p where p.run_id = apply_scheduled.run_id);
+  facts rules.run_facts;
+  why text;
+begin
+  select f.* into strict facts from rules.run_facts f
+   where f.run_id = apply_scheduled.run_id and f.tenant = task.tenant;
+  perform rules.lock_channel(facts);
+  if (select r.state from holdfast.runs r where r.id = facts.run_id) <> 'PREVIEW' then
+    return null;
+  end if;
+  why := case
+    when not coalesce((task.input ->> 'apply')::boolean, true) then 'the schedule only previews'
+    when plan.targets > (plan.plan #>> '{rule,guardrails,maxTargets}')::int  -- guard: most
+    then format('the plan has %s targets, and the rule allows %s', plan.targets,
+                plan.plan #>> '{rule,guardrails,maxTargets}')
+    when plan.refused > 0.05 * (plan.targets + plan.unchanged + plan.refused)  -- guard: refusals
+    then format('%s of %s items were refused, more than 5 %%', plan.refused,
+                plan.targets + plan.unchanged + plan.refused) end;
+  if why is null then
+    begin
+      perform rules.queue_as_scheduler(facts.run_id, format('schedule %s', task.input ->> 'schedule'));
+    exception when sqlstate 'RN010' then
+      get stacked diagnostics why = message_text;
+    end;
+  end if;
+  if why is not null then
+    perform rules.write_waiting(facts, format('%s:waiting', facts.run_id), why);
+  end if;
+  return why;
+end
+$$;
+
+
+--
+-- Name: begin_preview(uuid, text, uuid, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.begin_preview(run_id uuid, rule_id text, parent_run_id uuid, actor text, tenant text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  -- Locked, so that retention leaves the parent in place.
+  perform from holdfast.runs r
+    where r.id = begin_preview.parent_run_id and r.tenant = begin_preview.tenant for key share;
+  if begin_preview.parent_run_id is not null and not found then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_preview.parent_run_id,
+                                            begin_preview.tenant), 'rules.rule_runs lists them',
+                            begin_preview.parent_run_id::text);
+  end if;
+  perform holdfast.set_actor('api', begin_preview.actor);
+  perform holdfast.make_run(begin_preview.run_id, 'rules.run', begin_preview.rule_id, 'rules.target', '[]', '{}',
+                            begin_preview.tenant, begin_preview.parent_run_id);
+  perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: call_off_passes(integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.call_off_passes(most integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  ids constant uuid[] := array(
+    select a.pass_id from rules.passes a
+     where not a.is_over and a.due_at < holdfast.clock() - rules.kept_for('unserved_passes')
+       and not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                        where n.run_id = a.pass_id and s.lease_id is not null)
+     order by a.due_at limit call_off_passes.most);
+  own_id uuid;
+  locked int;
+  run holdfast.runs;
+  called_off int := 0;
+begin
+  foreach own_id in array ids loop
+    continue when not pg_try_advisory_xact_lock(holdfast.run_lock(own_id));
+    select count(*) into locked  -- steps before their run, as claims and settles lock them
+      from (select s.id from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+             where n.run_id = own_id and s.lease_id is null for update of s skip locked) l;
+    select r.* into run from holdfast.runs r
+     where r.id = own_id and r.finished_at is null and r.total = locked for update skip locked;
+    continue when run.id is null;
+    perform holdfast.set_actor('system', 'retention', 'no worker served it for 30 days');
+    perform holdfast.act_on_run(run, 'cancelled');
+    perform holdfast.set_actor();
+    called_off := called_off + 1;
+  end loop;
+  return called_off;
+end
+$$;
+
+
+--
+-- Name: known_channels; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.known_channels (
+    tenant text NOT NULL,
+    channel text NOT NULL,
+    kind text NOT NULL,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    batch integer DEFAULT 1 NOT NULL,
+    request_timeout interval DEFAULT '00:00:10'::interval NOT NULL,
+    target_timeout interval DEFAULT '00:01:00'::interval NOT NULL,
+    defined_at timestamp with time zone NOT NULL,
+    defined_by text NOT NULL,
+    settles_within interval DEFAULT '00:00:00'::interval NOT NULL,
+    corrects boolean DEFAULT false NOT NULL,
+    CONSTRAINT batch_is_positive CHECK (((batch >= 1) AND (batch <= 10000))),
+    CONSTRAINT timeouts_are_positive CHECK (((request_timeout > '00:00:00'::interval) AND (target_timeout >= request_timeout)))
+);
+
+ALTER TABLE ONLY rules.known_channels FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: run_facts; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.run_facts (
+    run_id uuid NOT NULL,
+    tenant text NOT NULL,
+    project_id text,
+    rule_id text NOT NULL,
+    rule_version integer NOT NULL,
+    channel text NOT NULL,
+    source text NOT NULL,
+    metadata jsonb NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    includes_others boolean DEFAULT true NOT NULL,
+    included integer NOT NULL,
+    selection jsonb,
+    is_open boolean DEFAULT false NOT NULL,
+    reason text,
+    error jsonb,
+    unknown integer DEFAULT 0 NOT NULL,
+    undoes uuid,
+    rolled_back integer DEFAULT 0 NOT NULL,
+    opened_at timestamp with time zone,
+    is_settling boolean DEFAULT false NOT NULL,
+    CONSTRAINT included_is_not_negative CHECK ((included >= 0))
+);
+
+ALTER TABLE ONLY rules.run_facts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: channel_of(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.channel_of(facts rules.run_facts) RETURNS rules.known_channels
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT c.*::rules.known_channels AS c
+    FROM rules.known_channels c
+   WHERE ((c.channel = (channel_of.facts).channel) AND (c.tenant = ANY (ARRAY[(channel_of.facts).tenant, '*'::text])))
+   ORDER BY (c.tenant = '*'::text)
+  LIMIT 1;
+END;
+
+
+--
+-- Name: check_applied_alike(rules.run_facts, text, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_applied_alike(facts rules.run_facts, state text, given jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_applied_alike.state = 'ROLLED_BACK' then
+    perform holdfast.refuse('RN010', format('run %s was rolled back and cannot be applied', facts.run_id),
+                            format('create a new run with `holdfast rules preview --again %s`', facts.run_id),
+                            facts.run_id::text);
+  end if;
+  if check_applied_alike.given <> '{}' and check_applied_alike.given is distinct from facts.selection then
+    perform holdfast.refuse('RN010', format('run %s is %s and was applied with another choice: %s', facts.run_id,
+                                            check_applied_alike.state, facts.selection),
+                            'preview again to apply other targets', facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_apply(rules.run_facts, text, integer, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_apply(facts rules.run_facts, plan text, first integer, reason text, actor text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_reason(check_apply.reason);
+  perform holdfast.check_name('actor', check_apply.actor);
+  if check_apply.plan is not null then
+    perform rules.check_plan_hash(facts.run_id, check_apply.plan);
+  end if;
+  if check_apply.first < 1 then
+    perform holdfast.refuse('RN005', format('first must be 1 or more, got %s', check_apply.first), 'use 50', 'first');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_channel(text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_channel(channel text, tenant text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('channel', coalesce(check_channel.channel, ''), 100);
+  if not exists (select from rules.known_channels c
+                  where c.channel = check_channel.channel and c.tenant in (check_channel.tenant, '*')) then
+    perform holdfast.refuse(
+      'RN004', format('there is no channel %s of tenant %s', check_channel.channel, check_channel.tenant),
+      'register it with hf.rules.channel() and start a worker; rules.channels lists them', check_channel.channel);
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_choice(rules.run_facts, bigint[], bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_choice(facts rules.run_facts, only_ids bigint[], without_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  stray bigint[];
+begin
+  if check_choice.only_ids is not null and check_choice.without_ids is not null then
+    perform holdfast.refuse('RN005', 'only and without are both set', 'leave one out', 'only');
+  end if;
+  stray := array(select u.id from unnest(coalesce(check_choice.only_ids, check_choice.without_ids)) u (id)
+                  where not exists (select from rules.target_values v
+                                     where v.step_id = u.id and v.run_id = facts.run_id)
+                  order by 1 limit 5);
+  if stray <> '{}' then
+    perform holdfast.refuse('RN005', format('run %s has no targets %s', facts.run_id, array_to_string(stray, ', ')),
+                            'rules.rule_targets lists them',
+                            case when check_choice.only_ids is null then 'without' else 'only' end);
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_forced(rules.run_facts, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_forced(facts rules.run_facts, force jsonb) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  odd bigint;
+begin
+  if jsonb_typeof(check_forced.force) is distinct from 'array'
+     or jsonb_path_exists(check_forced.force, '$[*] ? (@.type() != "object" || !exists(@.target_id))')
+     or jsonb_array_length(check_forced.force) > 10000 then
+    perform holdfast.refuse(
+      'RN005', 'force must be an array of at most 10000 objects with target_id and what the channel shows',
+      'such as [{"target_id": 7, "unit_amount": 1150, "compare_at": null}]', 'force');
+  end if;
+  select w.target_id into odd
+    from jsonb_to_recordset(check_forced.force) w (target_id bigint, unit_amount bigint, compare_at bigint)
+    join rules.target_values v on v.step_id = w.target_id and v.run_id = facts.run_id
+   where (v.writes_price and w.unit_amount is null)
+      or ((not v.writes_price or w.unit_amount = v.price_after)  -- guard: conflict
+          and (not v.writes_compare_at or w.compare_at is not distinct from v.compare_at_after))
+      or ((not v.writes_price or w.unit_amount = v.price_before)
+          and (not v.writes_compare_at or w.compare_at is not distinct from v.compare_at_before))
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('target %s has no conflict to overwrite', odd),
+                            'force only targets that show neither what was written nor what was there before', 'force');
+  end if;
+  return array(select w.target_id from jsonb_to_recordset(check_forced.force) w (target_id bigint) order by 1);
+end
+$_$;
+
+
+--
+-- Name: check_new_targets(uuid, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_new_targets(run_id uuid, targets integer) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not exists (select from rules.plans p join holdfast.runs r on r.id = p.run_id
+                  where p.run_id = check_new_targets.run_id and p.targets = check_new_targets.targets
+                    and r.total = 0 and r.state = 'PREVIEW') then  -- guard: planned
+    perform holdfast.refuse('RN005', format('%s targets are not in the plan of run %s', check_new_targets.targets,
+                                            check_new_targets.run_id),
+                            'stage them with rules.stage_targets() and call rules.take_preview()');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_plan_hash(uuid, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_plan_hash(run_id uuid, digits text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  hash constant text := (select p.plan_hash from rules.plans p where p.run_id = check_plan_hash.run_id);
+begin
+  if check_plan_hash.digits !~ '^[0-9a-fA-F]{8,64}$' then
+    perform holdfast.refuse('RN005', format('a plan is named by 8 to 64 hexadecimal digits, got %s',
+                                            to_json(left(check_plan_hash.digits, 80))),
+                            format('the plan of run %s is %s', check_plan_hash.run_id, left(hash, 8)), 'plan');
+  end if;
+  if not starts_with(hash, lower(check_plan_hash.digits)) then  -- guard: hash
+    perform holdfast.refuse('RN010', format('the plan of run %s is %s, not %s', check_plan_hash.run_id,
+                                            left(hash, greatest(8, length(check_plan_hash.digits))),
+                                            check_plan_hash.digits),
+                            'look at the plan again before you apply it', 'plan');
+  end if;
+end
+$_$;
+
+
+--
+-- Name: check_preview(jsonb, text, jsonb, text, interval, bigint, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_preview(rule jsonb, source text, metadata jsonb, project_id text, expires_in interval, unchanged bigint, key text, actor text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(check_preview.rule) is distinct from 'object' then
+    perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
+                                            coalesce(jsonb_typeof(check_preview.rule), 'null')),
+                            'docs/reference/rules.md has the schema', 'rule');
+  end if;
+  perform holdfast.check_name('source', coalesce(check_preview.source, ''), 100);
+  perform holdfast.check_name('project_id', check_preview.project_id);
+  perform holdfast.check_name('key', check_preview.key, 400);
+  perform holdfast.check_name('actor', check_preview.actor);
+  perform holdfast.check_size('metadata', check_preview.metadata);
+  if jsonb_typeof(coalesce(check_preview.metadata, '{}')) <> 'object' then
+    perform holdfast.refuse('RN005', format('metadata must be a JSON object, got %s',
+                                            jsonb_typeof(check_preview.metadata)),
+                            'use such as {"correlationId": "req-1"}', 'metadata');
+  end if;
+  if check_preview.metadata ? 'correlationId'
+     and not coalesce(holdfast.is_name(check_preview.metadata ->> 'correlationId', 400), false) then
+    perform holdfast.check_name('correlationId', coalesce(check_preview.metadata ->> 'correlationId', ''), 400);
+  end if;
+  if (check_preview.expires_in > '0' and check_preview.expires_in <= interval '30 days') is not true then
+    perform holdfast.refuse('RN005', format('a plan must expire after more than 0 and at most 30 days, got %s',
+                                            check_preview.expires_in),
+                            'preview again when you need it', 'expires_in');
+  end if;
+  if (check_preview.unchanged >= 0) is not true then
+    perform holdfast.refuse('RN005', format('unchanged must be 0 or more, got %s', check_preview.unchanged),
+                            'count the items that the rule leaves as they are', 'unchanged');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_retry(bigint[], bigint[], text[], text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_retry(only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  unknown text;
+begin
+  perform holdfast.check_reason(check_retry.reason);
+  perform holdfast.check_name('actor', check_retry.actor);
+  if check_retry.only_ids is not null and check_retry.without_ids is not null then
+    perform holdfast.refuse('RN005', 'only and without are both set', 'leave one out', 'only');
+  end if;
+  select c.class into unknown from unnest(check_retry.classes) c (class)
+   where c.class is null or c.class not in ('RATE_LIMIT', 'TIMEOUT', 'NETWORK', 'SERVER_ERROR', 'NOT_FOUND',
+                                            'AUTHORIZATION', 'VALIDATION', 'UNKNOWN') limit 1;
+  if found then
+    perform holdfast.refuse('RN005', format('there is no class of errors %s', coalesce(unknown, 'null')),
+                            'use RATE_LIMIT, TIMEOUT, NETWORK, SERVER_ERROR, NOT_FOUND, AUTHORIZATION, VALIDATION or '
+                            'UNKNOWN', 'classes');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_rollback(rules.run_facts, bigint[], bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  other uuid;
+begin
+  if run.state not in ('APPLIED', 'PARTIAL') then
+    perform holdfast.refuse(
+      'RN010', case run.state when 'ROLLED_BACK' then format('run %s was rolled back: nothing is left to do', run.id)
+                              else format('run %s is %s and cannot be rolled back', run.id, run.state) end,
+      case when run.state = 'PREVIEW' then 'nothing of it was applied'
+           when run.state = 'ROLLED_BACK' then format('to undo that, roll back the run that did it: %s', (
+             select string_agg(o.run_id::text, ', ') from rules.run_facts o where o.undoes = run.id))
+           when run.state = 'FAILED' and rules.count_unknown(run.id) > 0
+           then format('the outcome of %s targets is unknown: settle it first with `holdfast rules retry-failed %s`',
+                       rules.count_unknown(run.id), run.id)
+           when run.state = 'FAILED' then 'none of its targets was applied'
+           else format('stop it first with `holdfast rules stop %s`', run.id) end, run.id::text);
+  end if;
+  select o.run_id into other from rules.run_facts o where o.undoes = run.id and o.is_open limit 1;
+  if other is not null then
+    perform holdfast.refuse('RN010', format('run %s rolls back run %s, and is open', other, run.id),
+                            format('wait until it ends, or stop it with `holdfast rules stop %s`', other),
+                            other::text);
+  end if;
+  if run.succeeded <= facts.rolled_back and rules.count_unknown(run.id) = 0 then
+    perform holdfast.refuse('RN010', format('nothing of run %s is applied: there is nothing to roll back', run.id),
+                            'look at its targets with `holdfast rules targets`', run.id::text);
+  end if;
+  if run.state = 'APPLIED' and (check_rollback.only_ids is not null or check_rollback.without_ids is not null) then
+    perform holdfast.refuse('RN010', format('run %s is APPLIED: it is rolled back as a whole', run.id),  -- guard: scope
+                            'leave out only and without; a part can be rolled back of a PARTIAL run', 'only');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_staging(); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_staging() RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ours int;
+begin
+  perform holdfast.check_staging();
+  select count(*) into ours
+    from pg_class c
+   where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_refusals')
+     and (c.relname = 'staged_refusals' or exists (
+           select from pg_attribute a where a.attrelid = c.oid and a.attname = 'writes_compare_at'))
+     and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
+  if ours <> 2 then
+    perform holdfast.refuse('RN005', 'no targets are staged in this transaction',
+                            'call rules.stage_targets() first, then COPY');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_targets(text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_targets(channel text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  own_name constant text := 'rules:' || check_targets.channel;
+  seen record;
+begin
+  select count(*) filter (where o.is_odd is not false) as unnamed, min(g.item_id) filter (where o.is_odd) as odd_item,
+         min(g.item_id) filter (where g.currency is null or g.currency !~ '^[A-Z]{3}$') as without_currency,
+         min(g.item_id) filter (where g.price_before is null or g.price_after is null) as without_price,
+         count(*) filter (where g.kind <> own_name or g.queue is distinct from own_name or g.name is not null
+                             or g.unique_key is not null or g.due_at is not null or g.policy is not null
+                             or g.input <> '{}') as foreign_steps
+    into seen
+    from pg_temp.staged_steps g
+   cross join lateral (select not holdfast.is_name(g.item_id, 400) as is_odd offset 0) o;
+  if seen.unnamed > 0 then
+    perform holdfast.check_name('item_id', coalesce(seen.odd_item, ''), 400);
+  end if;
+  if seen.without_currency is not null then
+    perform holdfast.refuse('RN005', format('item %s has no currency of three letters', seen.without_currency),
+                            'use the code of ISO 4217, such as EUR', 'currency');
+  end if;
+  if seen.without_price is not null then
+    perform holdfast.refuse('RN005', format('item %s has no price before or after', seen.without_price),
+                            'stage it as a refusal', 'price_before');
+  end if;
+  if seen.foreign_steps > 0 or exists (select from pg_temp.staged_edges) then
+    perform holdfast.refuse('RN005', format('%s staged targets set columns of steps', seen.foreign_steps),
+                            'leave out kind, queue, name, unique_key, due_at, policy, input and edges');
+  end if;
+end
+$_$;
+
+
+--
+-- Name: check_times(rules.run_facts, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_times(facts rules.run_facts, at timestamp with time zone, revert_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  state constant text := (select r.state from holdfast.runs r where r.id = facts.run_id);
+begin
+  perform holdfast.check_due(check_times.at);
+  perform holdfast.check_due(check_times.revert_at);
+  if num_nonnulls(check_times.at, check_times.revert_at) = 0 then
+    perform holdfast.refuse('RN005', 'at and revert_at are both missing', 'use rules.apply to apply it now', 'at');
+  end if;
+  if check_times.at <= clock then
+    perform holdfast.refuse('RN005', format('at must be in the future, got %s', check_times.at),
+                            'leave it out to apply the plan now', 'at');
+  end if;
+  if check_times.revert_at <= coalesce(check_times.at, clock) then  -- guard: order
+    perform holdfast.refuse('RN005', format('revert_at must be after %s, got %s',
+                                            case when check_times.at is null then 'now' else 'at' end,
+                                            check_times.revert_at), 'use a later time', 'revert_at');
+  end if;
+  if check_times.at >= facts.expires_at then  -- guard: expires
+    perform holdfast.refuse('RN005', format('the plan of run %s expires at %s, before %s', facts.run_id,
+                                            facts.expires_at, check_times.at),
+                            'preview again with a longer expires_in, at most 30 days', 'at');
+  end if;
+  if check_times.at is not null and state <> 'PREVIEW' then
+    perform holdfast.refuse('RN010', format('run %s is %s: it was applied before', facts.run_id, state),
+                            'leave out at; preview again to apply it once more', facts.run_id::text);
+  end if;
+  if state in ('FAILED', 'ROLLED_BACK') then
+    perform holdfast.refuse('RN010', format('run %s is %s: there is nothing to undo', facts.run_id, state),
+                            'leave out revert_at', facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_undoable(rules.run_facts, boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.check_undoable(facts rules.run_facts, is_first boolean) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.undoes);
+  plan constant jsonb := (select p.plan from rules.plans p where p.run_id = facts.run_id);
+  undone constant rules.run_facts := (select f from rules.run_facts f where f.run_id = facts.undoes);
+begin
+  perform rules.check_rollback(undone, null, null);
+  if rules.count_unknown(run.id) > 0
+     or (check_undoable.is_first and (run.succeeded, undone.rolled_back)
+           is distinct from ((plan ->> 'applied')::int, (plan ->> 'rolledBack')::int)) then  -- guard: planned
+    perform holdfast.refuse('RN010', format('run %s has changed since rollback %s was planned', run.id, facts.run_id),
+                            format('plan anew with `holdfast rules rollback %s`', run.id), facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: choose_targets(rules.run_facts, bigint[], bigint[], boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.choose_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], leave_out_shared boolean) RETURNS rules.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  named constant bigint[] := coalesce(choose_targets.only_ids, choose_targets.without_ids, '{}');
+begin
+  perform rules.check_choice(facts, choose_targets.only_ids, choose_targets.without_ids);
+  facts.includes_others := choose_targets.only_ids is null;
+  insert into rules.exceptions select distinct facts.run_id, u.id from unnest(named) u (id);
+  if choose_targets.leave_out_shared then
+    with shared as (
+      select distinct a.step_id
+        from rules.run_facts o
+        join rules.target_values b on b.run_id = o.run_id and rules.is_included(o, b.step_id)
+        join rules.target_values a on a.run_id = facts.run_id and a.item_id = b.item_id
+       where o.tenant = facts.tenant and o.channel = facts.channel and o.is_open and o.run_id <> facts.run_id
+         and rules.is_included(facts, a.step_id)),
+    dropped as (
+      delete from rules.exceptions e using shared s
+       where e.run_id = facts.run_id and e.step_id = s.step_id and not facts.includes_others)
+    insert into rules.exceptions select facts.run_id, s.step_id from shared s where facts.includes_others;
+  end if;
+  facts.included := (select case when facts.includes_others then p.targets else 0 end from rules.plans p
+                      where p.run_id = facts.run_id)
+    + case when facts.includes_others then -1 else 1 end
+    * (select count(*)::int from rules.exceptions e where e.run_id = facts.run_id);
+  update rules.run_facts f set includes_others = facts.includes_others, included = facts.included
+   where f.run_id = facts.run_id;
+  return facts;
+end
+$$;
+
+
+--
+-- Name: correct(bigint, bigint, boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.correct(step_id bigint, lease_id bigint, is_safe boolean) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  pass rules.passes;
+  facts rules.run_facts;
+  rule rules.rule_versions;
+  made record;
+begin
+  -- Locked, so that the step cannot pass to another worker before this is committed.
+  perform from holdfast.steps s where s.id = correct.step_id and s.lease_id = correct.lease_id for update;
+  pass := rules.held_pass(correct.step_id, correct.lease_id);
+  if pass.correction is not null then
+    return pass.correction;
+  end if;
+  select f.* into strict facts from rules.run_facts f where f.run_id = pass.run_id;
+  select v.* into strict rule from rules.rule_versions v
+   where v.tenant = facts.tenant and v.rule_id = facts.rule_id and v.version = facts.rule_version;
+  perform rules.stage_targets(pass.channel, pass.tenant);
+  insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
+                                    writes_price, writes_compare_at)
+  select v.item_id, v.currency, case when v.writes_price then x.actual else v.price_after end, v.price_after,
+         case when v.writes_compare_at then x.actual_compare_at else v.compare_at_after end, v.compare_at_after,
+         v.writes_price, v.writes_compare_at
+    from rules.findings x join rules.target_values v on v.step_id = x.step_id
+   where x.pass_id = pass.pass_id and x.finding = 'mismatch' and x.actual_currency = v.currency
+     and (x.actual is not null or not v.writes_price);
+  if not exists (select from pg_temp.staged_steps) then
+    drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;
+    return null;
+  end if;
+  facts.source := 'reconciliation';
+  facts.metadata := jsonb_build_object('pass', pass.no);
+  facts.expires_at := holdfast.clock() + interval '24 hours';
+  facts.undoes := null;
+  select k.* into strict made
+    from rules.keep_preview(facts, rule, jsonb_build_object('corrects', pass.run_id, 'pass', pass.no), 0, pass.run_id,
+                            null, 'reconcile') k;
+  update rules.passes a set correction = made.run_id where a.pass_id = pass.pass_id;
+  if correct.is_safe and made.targets <= 100 then
+    perform rules.apply_as_scheduler(made.run_id, 'correction of a mismatch');
+  end if;
+  return made.run_id;
+end
+$$;
+
+
+--
+-- Name: figures; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.figures (
+    tenant text NOT NULL,
+    channel text NOT NULL,
+    slot integer NOT NULL,
+    applies bigint DEFAULT 0 NOT NULL,
+    ended bigint DEFAULT 0 NOT NULL,
+    duration_ms numeric DEFAULT 0 NOT NULL,
+    durations jsonb DEFAULT '{}'::jsonb NOT NULL,
+    success_rate numeric,
+    rated_at timestamp with time zone,
+    retries bigint DEFAULT 0 NOT NULL,
+    rate_limits bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT figures_are_not_negative CHECK (((applies >= 0) AND (ended >= 0) AND (duration_ms >= (0)::numeric) AND (retries >= 0) AND (rate_limits >= 0)))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY rules.figures FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: count_apply(rules.run_facts, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_apply(facts rules.run_facts, from_state text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO rules.figures AS g (tenant, channel, slot, applies)  SELECT (count_apply.facts).tenant AS tenant,
+             (count_apply.facts).channel AS channel,
+             pg_backend_pid() AS pg_backend_pid,
+             1
+           WHERE (count_apply.from_state = 'PREVIEW'::text) ON CONFLICT(tenant, channel, slot) DO UPDATE SET applies = (g.applies + 1);
+END;
+
+
+--
+-- Name: count_end(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_end(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  took constant bigint := greatest(0, floor(1000 * extract(epoch from coalesce(run.finished_at, clock)
+                                                             - coalesce(facts.opened_at, run.queued_at))));
+  rate constant numeric := 100.0 * run.succeeded / nullif(run.succeeded + run.failed, 0);
+begin
+  if facts.is_settling then
+    return;
+  end if;
+  insert into rules.figures as g (tenant, channel, slot, ended, duration_ms, durations, success_rate, rated_at)
+  values (facts.tenant, facts.channel, pg_backend_pid(), 1, took,
+          jsonb_build_object(rules.duration_bucket(took), 1), rate, case when rate is not null then clock end)
+  on conflict (tenant, channel, slot) do update
+    set ended = g.ended + 1, duration_ms = g.duration_ms + excluded.duration_ms,
+        durations = rules.added(g.durations, excluded.durations),
+        success_rate = coalesce(excluded.success_rate, g.success_rate),
+        rated_at = coalesce(excluded.rated_at, g.rated_at);
+end
+$$;
+
+
+--
+-- Name: count_lost(bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_lost(ids bigint[]) RETURNS integer
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select count(*)
+            from unnest(count_lost.ids) u (id)
+           cross join lateral (select h.error from holdfast.steps h where h.id = u.id offset 0) s
+           where rules.is_unknown(s.error));
+end
+$$;
+
+
+--
+-- Name: count_rolled_back(uuid, integer, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_rolled_back(run_id uuid, targets integer, event text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  counted int;
+begin
+  update rules.run_facts f set rolled_back = f.rolled_back + count_rolled_back.targets
+   where f.run_id = count_rolled_back.run_id
+  returning f.rolled_back into counted;
+  if count_rolled_back.event = 'rolled_back'
+     and counted >= (select r.succeeded from holdfast.runs r where r.id = count_rolled_back.run_id) then
+    perform holdfast.undo_run(count_rolled_back.run_id, 'run_rolled_back');
+  end if;
+end
+$$;
+
+
+--
+-- Name: count_targets(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_targets(run_id uuid) RETURNS integer
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT f.included
+    FROM rules.run_facts f
+   WHERE (f.run_id = count_targets.run_id);
+END;
+
+
+--
+-- Name: count_tries(uuid, bigint[], boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_tries(run_id uuid, step_ids bigint[], is_retry boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  repeats constant bigint[] := coalesce(nullif(current_setting('holdfast.repeats', true), '')::bigint[], '{}');
+  retried constant int := case when count_tries.is_retry then cardinality(count_tries.step_ids) else 0 end;
+  limited int;
+begin
+  select count(*) into limited
+    from unnest(count_tries.step_ids) u (id)
+   cross join lateral (select h.error from holdfast.steps h where h.id = u.id offset 0) s
+   where s.error ->> 'class' = 'RATE_LIMIT' and u.id <> all (repeats);  -- guard: call
+  if retried + limited > 0 then
+    insert into rules.figures as g (tenant, channel, slot, retries, rate_limits)
+    select f.tenant, f.channel, pg_backend_pid(), retried, limited
+      from rules.run_facts f where f.run_id = count_tries.run_id
+    on conflict (tenant, channel, slot) do update
+      set retries = g.retries + excluded.retries, rate_limits = g.rate_limits + excluded.rate_limits;
+  end if;
+end
+$$;
+
+
+--
+-- Name: count_unknown(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.count_unknown(run_id uuid) RETURNS integer
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select count(*) from rules.unknown_targets(count_unknown.run_id));
+end
+$$;
+
+
+--
+-- Name: define_channel(text, text, jsonb, integer, interval, interval, interval, boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.define_channel(channel text, kind text, about jsonb DEFAULT '{}'::jsonb, batch integer DEFAULT 1, request_timeout interval DEFAULT '00:00:10'::interval, target_timeout interval DEFAULT '00:01:00'::interval, settles_within interval DEFAULT '00:00:00'::interval, corrects boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('channel', coalesce(define_channel.channel, ''), 100);
+  perform holdfast.check_name('kind', coalesce(define_channel.kind, ''), 100);
+  perform holdfast.check_size('about', define_channel.about);
+  if define_channel.batch is null or define_channel.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', define_channel.batch), 'use 250',
+                            'batch');
+  end if;
+  if (define_channel.request_timeout > '0' and define_channel.target_timeout >= define_channel.request_timeout)
+     is not true then
+    perform holdfast.refuse(
+      'RN005', format('request_timeout must be above 0 and at most target_timeout, got %s and %s',
+                      define_channel.request_timeout, define_channel.target_timeout),
+      'use 10 and 60 seconds', 'request_timeout');
+  end if;
+  if (define_channel.settles_within between '0' and interval '4 minutes') is not true then
+    perform holdfast.refuse('RN005', format('settles_within must be 0 to 4 minutes, got %s',
+                                            define_channel.settles_within),
+                            'a pass checks a run within 5 minutes of its end', 'settles_within');
+  end if;
+  insert into rules.known_channels as c (
+    tenant, channel, kind, about, batch, request_timeout, target_timeout, settles_within, corrects, defined_at,
+    defined_by)
+  select t.tenant, define_channel.channel, define_channel.kind, coalesce(define_channel.about, '{}'),
+         define_channel.batch, define_channel.request_timeout, define_channel.target_timeout,
+         define_channel.settles_within, coalesce(define_channel.corrects, false), holdfast.clock(), session_user
+    from unnest(holdfast.tenants_to_define('a channel')) t (tenant)
+  on conflict on constraint known_channels_pkey do update
+    set kind = excluded.kind, about = excluded.about, batch = excluded.batch,
+        request_timeout = excluded.request_timeout, target_timeout = excluded.target_timeout,
+        settles_within = excluded.settles_within, corrects = excluded.corrects, defined_at = excluded.defined_at,
+        defined_by = excluded.defined_by
+    where (c.kind, c.about, c.batch, c.request_timeout, c.target_timeout, c.settles_within, c.corrects)
+          is distinct from (excluded.kind, excluded.about, excluded.batch, excluded.request_timeout,
+                            excluded.target_timeout, excluded.settles_within, excluded.corrects);
+end
+$$;
+
+
+--
+-- Name: define_rule(jsonb, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.define_rule(definition jsonb, actor text DEFAULT NULL::text, tenant text DEFAULT 'default'::text) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_tenant(define_rule.tenant);
+  perform holdfast.check_name('actor', define_rule.actor);
+  if jsonb_typeof(define_rule.definition) is distinct from 'object' then
+    perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
+                                            coalesce(jsonb_typeof(define_rule.definition), 'null')),
+                            'docs/reference/rules.md has the schema', 'definition');
+  end if;
+  return (rules.freeze_rule(define_rule.definition, false, coalesce(define_rule.actor, session_user),
+                            define_rule.tenant)).version;
+end
+$$;
+
+
+--
+-- Name: derived_event(text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.derived_event(event_key text, tenant text) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  parts constant text[] := regexp_match(
+    derived_event.event_key, '^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9]{1,18}):apply:([0-9]{1,9})$');
+begin
+  if parts is null then
+    return null;
+  end if;
+  return (
+    select min(t.id) from (
+      select j.id, j.event,
+             count(*) filter (where j.event in ('retried', 'failed', 'expired')) over (order by j.id) as n
+        from holdfast.journal j
+       where j.step_id = parts[2]::bigint and j.run_id = parts[1]::uuid and j.machine = 'rules.target'
+         and j.tenant = derived_event.tenant) t
+     where t.event = 'claimed' and t.n = parts[3]::int);
+end
+$_$;
+
+
+--
+-- Name: dlq_report(text, integer, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.dlq_report(project_id text DEFAULT NULL::text, most integer DEFAULT 1000, tenant text DEFAULT NULL::text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  report jsonb;
+begin
+  if dlq_report.most is null or dlq_report.most not between 0 and 100000 then
+    perform holdfast.refuse('RN005', format('most must be 0 to 100000, got %s', dlq_report.most), 'use 1000', 'most');
+  end if;
+  with dead as materialized (
+    select d.id, d.run_id, d.finished_at, d.error, d.failures, f.project_id, f.channel,
+           rules.error_class(coalesce(d.error, '{}')) as class
+      from holdfast.dead_steps d join rules.run_facts f on f.run_id = d.run_id
+     where d.machine = 'rules.target' and holdfast.matches_any(allowed, d.tenant)
+       and (dlq_report.tenant is null or d.tenant = dlq_report.tenant)
+       and (dlq_report.project_id is null or f.project_id = dlq_report.project_id)),
+  counted as (
+    select d.class, count(*) as targets from dead d group by d.class),
+  whole as (
+    select count(*) as total, count(*) filter (where d.finished_at < clock - interval '24 hours') as older from dead d)
+  select jsonb_build_object(
+    'project', dlq_report.project_id, 'total', w.total, 'olderThan24h', w.older,
+    'byClass', coalesce((select jsonb_object_agg(c.class, c.targets) from counted c), '{}'),
+    'advice', rules.advice(coalesce((select jsonb_object_agg(c.class, c.targets) from counted c), '{}'), w.older),
+    'entries', coalesce((
+      select jsonb_agg(jsonb_build_object(
+               'targetId', e.id, 'ruleRunId', e.run_id, 'itemId', v.item_id, 'channel', e.channel,
+               'errorClass', e.class, 'reason', e.error ->> 'reason', 'error', holdfast.error_text(e.error),
+               'attempts', greatest(e.failures - 1, 0), 'failedAt', e.finished_at,
+               'retryable', rules.is_retryable(coalesce(e.error, '{}'))) order by e.finished_at, e.id)
+        from (select d.* from dead d order by d.finished_at, d.id limit dlq_report.most) e
+        left join rules.target_values v on v.step_id = e.id), '[]'))
+    into report
+    from whole w;
+  return report;
+end
+$$;
+
+
+--
+-- Name: duration_bucket(bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.duration_bucket(took bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(( SELECT (min(b.bound))::text AS min
+            FROM unnest('{1000,5000,15000,60000,300000,900000,3600000,14400000,86400000}'::bigint[]) b(bound)
+           WHERE (duration_bucket.took <= b.bound)), 'more'::text) AS "coalesce";
+END;
+
+
+--
+-- Name: error_class(jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.error_class(error jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((error ->> 'class'::text) = ANY (ARRAY['RATE_LIMIT'::text, 'TIMEOUT'::text, 'NETWORK'::text, 'SERVER_ERROR'::text, 'NOT_FOUND'::text, 'AUTHORIZATION'::text, 'VALIDATION'::text])) THEN (error ->> 'class'::text)
+             WHEN (error IS NOT NULL) THEN 'UNKNOWN'::text
+             ELSE NULL::text
+         END AS "case";
+END;
+
+
+--
+-- Name: facts_of_tick(jsonb, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.facts_of_tick(input jsonb, tenant text) RETURNS rules.run_facts
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts rules.run_facts;
+begin
+  select f.* into facts from rules.run_facts f
+   where f.run_id::text = lower(facts_of_tick.input ->> 'run_id') and f.tenant = facts_of_tick.tenant;
+  if facts.run_id is null then
+    perform holdfast.refuse('RN004', format('there is no rule run %s of tenant %s', facts_of_tick.input ->> 'run_id',
+                                            facts_of_tick.tenant), 'remove the schedule', 'run_id');
+  end if;
+  return facts;
+end
+$$;
+
+
+--
+-- Name: facts_to_change(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.facts_to_change(run_id uuid) RETURNS rules.run_facts
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts rules.run_facts;
+begin
+  select f.* into facts from rules.run_facts f
+   where f.run_id = facts_to_change.run_id
+     and holdfast.matches_any(holdfast.allowed_tenants(), f.tenant);  -- guard: tenant
+  if facts.run_id is null then
+    perform holdfast.refuse_pruned(facts_to_change.run_id::text);
+    perform holdfast.refuse('RN004', format('there is no rule run %s', facts_to_change.run_id),
+                            'find the id with `holdfast rules list`', facts_to_change.run_id::text);
+  end if;
+  return facts;
+end
+$$;
+
+
+--
+-- Name: fold_figures(); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.fold_figures() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  part rules.figures;
+begin
+  for part in
+    with chosen as (
+      select f.tenant, f.channel, f.slot from rules.figures f where f.slot <> 0
+       order by f.tenant, f.channel, f.slot limit 1000
+         for update skip locked)
+    delete from rules.figures f using chosen c
+     where f.tenant = c.tenant and f.channel = c.channel and f.slot = c.slot
+    returning f.*
+  loop
+    insert into rules.figures as g
+    values (part.tenant, part.channel, 0, part.applies, part.ended, part.duration_ms, part.durations,
+            part.success_rate, part.rated_at, part.retries, part.rate_limits)
+    on conflict (tenant, channel, slot) do update
+      set applies = g.applies + excluded.applies, ended = g.ended + excluded.ended,
+          duration_ms = g.duration_ms + excluded.duration_ms,
+          durations = rules.added(g.durations, excluded.durations),
+          success_rate = case when excluded.rated_at > coalesce(g.rated_at, '-infinity') then excluded.success_rate
+                              else g.success_rate end,
+          rated_at = greatest(g.rated_at, excluded.rated_at),
+          retries = g.retries + excluded.retries, rate_limits = g.rate_limits + excluded.rate_limits;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: exceptions; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.exceptions (
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL
+);
+
+ALTER TABLE ONLY rules.exceptions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: refused_items; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.refused_items (
+    id bigint NOT NULL,
+    run_id uuid NOT NULL,
+    item_id text,
+    reason text NOT NULL,
+    message text NOT NULL,
+    currency text,
+    price_before bigint,
+    price_after bigint
+);
+
+ALTER TABLE ONLY rules.refused_items FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: target_values; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.target_values (
+    step_id bigint NOT NULL,
+    price_before bigint NOT NULL,
+    price_after bigint NOT NULL,
+    compare_at_before bigint,
+    compare_at_after bigint,
+    run_id uuid NOT NULL,
+    writes_price boolean NOT NULL,
+    writes_compare_at boolean NOT NULL,
+    currency text NOT NULL,
+    item_id text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT after_is_not_negative CHECK (((price_after >= 0) AND (compare_at_after >= 0))),
+    CONSTRAINT currency_has_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT kept_is_unchanged CHECK (((writes_price OR (price_after = price_before)) AND (writes_compare_at OR (NOT (compare_at_after IS DISTINCT FROM compare_at_before))))),
+    CONSTRAINT something_is_written CHECK (((writes_price AND (price_after <> price_before)) OR (writes_compare_at AND (compare_at_after IS DISTINCT FROM compare_at_before))))
+);
+
+ALTER TABLE ONLY rules.target_values FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: forget_values(uuid[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.forget_values(run_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM rules.target_values v
+   WHERE (v.run_id = ANY (forget_values.run_ids));
+ DELETE FROM rules.refused_items x
+   WHERE (x.run_id = ANY (forget_values.run_ids));
+ DELETE FROM rules.exceptions e
+   WHERE (e.run_id = ANY (forget_values.run_ids));
+END;
+
+
+--
+-- Name: rule_versions; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.rule_versions (
+    tenant text NOT NULL,
+    rule_id text NOT NULL,
+    version integer NOT NULL,
+    definition jsonb NOT NULL,
+    is_draft boolean NOT NULL,
+    defined_at timestamp with time zone NOT NULL,
+    defined_by text NOT NULL,
+    CONSTRAINT versions_begin_at_one CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY rules.rule_versions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: freeze_rule(jsonb, boolean, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.freeze_rule(definition jsonb, is_draft boolean, actor text, tenant text) RETURNS rules.rule_versions
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  name constant text := freeze_rule.definition ->> 'name';
+  latest rules.rule_versions;
+begin
+  perform holdfast.check_name('name', coalesce(name, ''), 100);
+  if pg_column_size(freeze_rule.definition) > 8388608 then
+    perform holdfast.refuse('RN011', format('a rule must have at most 8388608 bytes, got %s',
+                                            pg_column_size(freeze_rule.definition)),
+                            'split the list of prices into several rules', 'definition');
+  end if;
+  -- One at a time per rule, so that versions have no gaps.
+  perform pg_advisory_xact_lock(hashtextextended(format('rules.rule %s %s', freeze_rule.tenant, name), 0));
+  select v.* into latest from rules.rule_versions v
+   where v.tenant = freeze_rule.tenant and v.rule_id = name and (freeze_rule.is_draft or not v.is_draft)
+   order by v.version desc limit 1;
+  if latest.definition = freeze_rule.definition then
+    return latest;
+  end if;
+  insert into rules.rule_versions (tenant, rule_id, version, definition, is_draft, defined_at, defined_by)
+  select freeze_rule.tenant, name, coalesce(max(v.version), 0) + 1, freeze_rule.definition, freeze_rule.is_draft,
+         holdfast.clock(), freeze_rule.actor
+    from rules.rule_versions v where v.tenant = freeze_rule.tenant and v.rule_id = name
+  returning * into latest;
+  return latest;
+end
+$$;
+
+
+--
+-- Name: pass_parts; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.pass_parts (
+    step_id bigint NOT NULL,
+    pass_id uuid NOT NULL,
+    run_id uuid NOT NULL,
+    after bigint NOT NULL,
+    last bigint NOT NULL,
+    checked integer DEFAULT 0 NOT NULL,
+    mismatches integer DEFAULT 0 NOT NULL,
+    superseded integer DEFAULT 0 NOT NULL,
+    unverifiable integer DEFAULT 0 NOT NULL,
+    unknown integer DEFAULT 0 NOT NULL,
+    CONSTRAINT counts_are_not_negative CHECK (((checked >= 0) AND (mismatches >= 0) AND (superseded >= 0) AND (unverifiable >= 0) AND (unknown >= 0)))
+);
+
+ALTER TABLE ONLY rules.pass_parts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: held_part(bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.held_part(step_id bigint, lease_id bigint) RETURNS rules.pass_parts
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  part rules.pass_parts;
+begin
+  select p.* into part
+    from rules.pass_parts p join holdfast.steps s on s.id = p.step_id
+   where p.step_id = held_part.step_id and s.lease_id = held_part.lease_id  -- guard: lease
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant);  -- guard: tenant
+  if part.step_id is null then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_part.step_id,
+                                            held_part.lease_id), 'leave it to the worker that holds it');
+  end if;
+  return part;
+end
+$$;
+
+
+--
+-- Name: passes; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.passes (
+    run_id uuid NOT NULL,
+    no integer NOT NULL,
+    pass_id uuid NOT NULL,
+    tenant text NOT NULL,
+    channel text NOT NULL,
+    pass text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    corrects boolean NOT NULL,
+    correction uuid,
+    is_over boolean DEFAULT false NOT NULL,
+    CONSTRAINT known_pass CHECK ((pass = ANY (ARRAY['immediate'::text, 'delayed'::text, 'daily'::text, 'manual'::text]))),
+    CONSTRAINT passes_begin_at_one CHECK ((no >= 1))
+);
+
+ALTER TABLE ONLY rules.passes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: held_pass(bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.held_pass(step_id bigint, lease_id bigint) RETURNS rules.passes
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  pass rules.passes;
+begin
+  select a.* into pass
+    from rules.passes a join holdfast.steps s on s.run_id = a.pass_id
+   where s.id = held_pass.step_id and s.lease_id = held_pass.lease_id  -- guard: lease
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant);
+  if pass.pass_id is null then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_pass.step_id,
+                                            held_pass.lease_id), 'leave it to the worker that holds it');
+  end if;
+  return pass;
+end
+$$;
+
+
+--
+-- Name: held_task(bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.held_task(step_id bigint, lease_id bigint) RETURNS holdfast.steps
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  task holdfast.steps;
+begin
+  select s.* into task from holdfast.steps s
+   where s.id = held_task.step_id and s.lease_id = held_task.lease_id  -- guard: lease
+     and s.machine = 'work.task' and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant);
+  if task.id is null then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_task.step_id,
+                                            held_task.lease_id), 'leave it to the worker that holds it');
+  end if;
+  return task;
+end
+$$;
+
+
+--
+-- Name: ids_of(jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.ids_of(given jsonb) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (jsonb_typeof(given) = 'array'::text) THEN ARRAY( SELECT (e.id)::bigint AS id
+                FROM jsonb_array_elements_text(ids_of.given) e(id))
+             ELSE NULL::bigint[]
+         END AS "case";
+END;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open(ids) AS is_any_open;
+END;
+
+
+--
+-- Name: is_included(rules.run_facts, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((facts).includes_others <> (EXISTS ( SELECT
+            FROM rules.exceptions e
+           WHERE ((e.run_id = (is_included.facts).run_id) AND (e.step_id = is_included.step_id)))));
+END;
+
+
+--
+-- Name: is_retryable(jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.is_retryable(error jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((error ->> 'reason'::text) = ANY (ARRAY['stale'::text, 'conflict'::text])) THEN false
+             WHEN (jsonb_typeof((error -> 'retryable'::text)) = 'boolean'::text) THEN ((error -> 'retryable'::text))::boolean
+             ELSE (COALESCE((error ->> 'class'::text), 'UNKNOWN'::text) <> ALL (ARRAY['NOT_FOUND'::text, 'AUTHORIZATION'::text, 'VALIDATION'::text]))
+         END AS "case";
+END;
+
+
+--
+-- Name: is_unknown(jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.is_unknown(error jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((((error ->> 'unknown'::text) = 'true'::text) OR ((error ->> 'type'::text) = 'LeaseExpired'::text) OR ((error ->> 'reason'::text) = 'outcome_unknown'::text)), false) AS "coalesce";
+END;
+
+
+--
+-- Name: judged_targets(rules.run_facts, bigint[], bigint[], text[], boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.judged_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean) RETURNS TABLE(target_id bigint, item_id text, skipped text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+  select t.target_id, t.item_id,
+         case when t.state is null then 'it is not a target of this run'
+              when t.state <> 'FAILED' and not (judged_targets.with_untried and t.is_untried)
+              then format('it is %s%s', t.state, case when t.is_included then '' else ' and was left out' end)
+              when t.is_excluded then 'it is excluded by without'
+              when t.error ->> 'reason' = 'stale' and t.state = 'FAILED'
+              then 'it is stale: the item changed since the preview, so it needs a new one'
+              when t.error ->> 'reason' = 'conflict' and t.state = 'FAILED'
+              then 'it is in conflict: roll back again, and overwrite it by name if you mean it'
+              when t.state = 'FAILED' and rules.error_class(t.error) <> all (judged_targets.classes)
+              then format('its error is %s', rules.error_class(t.error)) end
+    from (select c.id as target_id, v.item_id, s.state, s.error, i.is_included, x.id is not null as is_excluded,
+                 s.state in ('PREVIEW', 'QUEUED') and s.due_at is null and s.parked_due_at is null
+                   and i.is_included as is_untried
+            from (select n.step_id as id from holdfast.run_steps n
+                   where n.run_id = facts.run_id and judged_targets.only_ids is null
+                  union
+                  select u.id from unnest(judged_targets.only_ids) u (id)) c
+            left join lateral (select h.state, h.error, h.due_at, h.parked_due_at from holdfast.steps h
+                                where h.id = c.id and h.run_id = facts.run_id offset 0) s on true
+            left join lateral (select w.item_id from rules.target_values w
+                                where w.step_id = c.id and w.run_id = facts.run_id offset 0) v on true
+           cross join lateral (select rules.is_included(facts, c.id) as is_included offset 0) i
+            left join (select distinct u.id from unnest(judged_targets.without_ids) u (id)) x on x.id = c.id
+           where judged_targets.only_ids is not null or s.state = 'FAILED'
+              or (judged_targets.with_untried and s.state in ('PREVIEW', 'QUEUED') and i.is_included)) t
+   order by t.target_id;
+$$;
+
+
+--
+-- Name: keep_preview(rules.run_facts, rules.rule_versions, jsonb, bigint, uuid, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.keep_preview(facts rules.run_facts, rule rules.rule_versions, more jsonb, unchanged bigint, parent_run_id uuid, key text, author text) RETURNS TABLE(run_id uuid, plan_hash text, expires_at timestamp with time zone, targets integer, refused bigint, is_new boolean)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+  clock constant timestamptz := holdfast.clock();
+  new_id constant uuid := holdfast.uuid7();
+  whole jsonb;
+  counted int;
+  hash text;
+  taken uuid;
+begin
+  insert into rules.target_values (step_id, run_id, item_id, currency, price_before, price_after, compare_at_before,
+                                   compare_at_after, writes_price, writes_compare_at)
+  select coalesce(g.id, g.own_id), new_id, g.item_id, g.currency, g.price_before, g.price_after, g.compare_at_before,
+         g.compare_at_after, g.writes_price, g.writes_compare_at
+    from pg_temp.staged_steps g;
+  get diagnostics counted = row_count;
+  insert into rules.refused_items (run_id, item_id, reason, message, currency, price_before, price_after)
+  select new_id, left(r.item_id, 400), left(r.reason, 100), left(r.message, 1000), r.currency, r.price_before,
+         r.price_after
+    from pg_temp.staged_refusals r;
+  get diagnostics refused = row_count;
+  whole := rules.plan_of(new_id, rule, facts.channel, keep_preview.unchanged, refused) || keep_preview.more;
+  hash := rules.plan_digest(new_id, whole);
+  if keep_preview.key is not null then
+    taken := holdfast.take_key(facts.tenant, keep_preview.key, new_id::text, sha256(convert_to(hash, 'UTF8')),
+                               null)::uuid;
+    if taken <> new_id then
+      perform rules.forget_values(array[new_id]);
+      drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;
+      return query select f.run_id, p.plan_hash, f.expires_at, p.targets, p.refused, false
+                     from rules.run_facts f join rules.plans p on p.run_id = f.run_id where f.run_id = taken;
+      return;
+    end if;
+  end if;
+  insert into rules.plans (run_id, tenant, plan, plan_hash, targets, unchanged, refused, created_at)
+  values (new_id, facts.tenant, whole, hash, counted, keep_preview.unchanged, refused, clock);
+  insert into rules.run_facts (run_id, tenant, project_id, rule_id, rule_version, channel, source, metadata,
+                               expires_at, included, undoes)
+  values (new_id, facts.tenant, facts.project_id, rule.rule_id, rule.version, facts.channel, facts.source,
+          jsonb_build_object('actor', author, 'correlationId', new_id, 'source', facts.source) || facts.metadata,
+          facts.expires_at, counted, facts.undoes);
+  insert into rules.channel_uses values (facts.tenant, facts.channel) on conflict do nothing;
+  perform rules.begin_preview(new_id, rule.rule_id, keep_preview.parent_run_id, author, facts.tenant);
+  drop table pg_temp.staged_refusals;
+  if counted > 0 then
+    perform holdfast.take_staged('rules.target', new_id, facts.tenant);
+  else
+    drop table pg_temp.staged_steps, pg_temp.staged_edges;
+  end if;
+  return query select new_id, hash, facts.expires_at, counted, refused, true;
+end
+$$;
+
+
+--
+-- Name: kept_for(text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.kept_for(name text) RETURNS interval
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE name
+             WHEN 'ledger'::text THEN '2 years'::interval
+             WHEN 'stored_events'::text THEN '6 mons'::interval
+             WHEN 'previews'::text THEN '7 days'::interval
+             WHEN 'unserved_passes'::text THEN '30 days'::interval
+             ELSE NULL::interval
+         END AS "case";
+END;
+
+
+--
+-- Name: later_input(jsonb, jsonb, integer, boolean, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.later_input(plain jsonb, error jsonb, retries integer, is_settling boolean, undoes jsonb) RETURNS json
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((((plain || jsonb_build_object('retries', COALESCE(retries, 0), 'is_unknown', rules.is_unknown(error), 'rate_limits',
+         CASE
+             WHEN (COALESCE(((error ->> 'retries'::text))::integer, 0) = COALESCE(retries, 0)) THEN COALESCE(((error ->> 'rate_limits'::text))::integer, 0)
+             ELSE 0
+         END)) ||
+         CASE
+             WHEN is_settling THEN '{"only_reads": true}'::jsonb
+             ELSE '{}'::jsonb
+         END) ||
+         CASE
+             WHEN (undoes IS NULL) THEN '{}'::jsonb
+             ELSE jsonb_build_object('undoes', undoes)
+         END))::json AS "json";
+END;
+
+
+--
+-- Name: channel_uses; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.channel_uses (
+    tenant text NOT NULL,
+    channel text NOT NULL
+);
+
+ALTER TABLE ONLY rules.channel_uses FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: lock_channel(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.lock_channel(facts rules.run_facts) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT
+    FROM rules.channel_uses u
+   WHERE ((u.tenant = (lock_channel.facts).tenant) AND (u.channel = (lock_channel.facts).channel))
+  FOR UPDATE OF u;
+END;
+
+
+--
+-- Name: lock_passes(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.lock_passes(run_id uuid) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT pg_advisory_xact_lock(hashtextextended(('rules.passes '::text || run_id), (0)::bigint)) AS pg_advisory_xact_lock;
+END;
+
+
+--
+-- Name: next_day(timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.next_day(at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (at + (((GREATEST((1)::numeric, ceil((EXTRACT(epoch FROM (holdfast.clock() - at)) / (86400)::numeric))))::integer)::double precision * '24:00:00'::interval));
+END;
+
+
+--
+-- Name: next_targets(uuid, bigint, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.next_targets(run_id uuid, after bigint, most integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  facts rules.run_facts;
+begin
+  select f.* into strict facts from rules.run_facts f where f.run_id = next_targets.run_id;
+  if not facts.includes_others then
+    return array(select e.step_id from rules.exceptions e
+                  where e.run_id = facts.run_id and e.step_id > next_targets.after
+                  order by e.step_id limit next_targets.most);
+  end if;
+  return array(select n.step_id from holdfast.run_steps n
+                where n.run_id = facts.run_id and n.step_id > next_targets.after
+                  and not exists (select from rules.exceptions e
+                                   where e.run_id = facts.run_id and e.step_id = n.step_id)
+                order by n.step_id limit next_targets.most);
+end
+$$;
+
+
+--
+-- Name: open_run(text, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.open_run(rule_id text, channel text, tenant text) RETURNS uuid
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT f.run_id
+    FROM rules.run_facts f
+   WHERE ((f.tenant = open_run.tenant) AND (f.channel = open_run.channel) AND f.is_open AND (f.rule_id = open_run.rule_id))
+   ORDER BY f.run_id
+  LIMIT 1;
+END;
+
+
+--
+-- Name: page_bounds(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.page_bounds(run_id uuid) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  pages constant int := greatest(1, (select (p.targets + 9999) / 10000 from rules.plans p
+                                      where p.run_id = page_bounds.run_id));
+  first constant bigint := (select n.step_id from holdfast.run_steps n
+                             where n.run_id = page_bounds.run_id order by n.step_id limit 1);
+  last constant bigint := (select n.step_id from holdfast.run_steps n
+                            where n.run_id = page_bounds.run_id order by n.step_id desc limit 1);
+  bounds bigint[] := '{}';
+  bound bigint;
+begin
+  for page in 1 .. pages loop
+    bound := (select n.step_id from holdfast.run_steps n
+               where n.run_id = page_bounds.run_id and n.step_id <= first - 1 + (last - first + 1) * page / pages
+               order by n.step_id desc limit 1);
+    if bound is distinct from bounds[cardinality(bounds)] then  -- else nobody's targets are in between
+      bounds := bounds || bound;
+    end if;
+  end loop;
+  return bounds;
+end
+$$;
+
+
+--
+-- Name: page_targets(bigint, bigint, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.page_targets(step_id bigint, lease_id bigint, most integer) RETURNS TABLE(target_id bigint, item_id text, currency text, price_before bigint, compare_at_before bigint, expected bigint, expected_compare_at bigint, writes_price boolean, writes_compare_at boolean, standing text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  part constant rules.pass_parts := rules.held_part(page_targets.step_id, page_targets.lease_id);
+  facts constant rules.run_facts := (select f from rules.run_facts f where f.run_id = part.run_id);
+begin
+  return query
+  select v.step_id, v.item_id, v.currency, v.price_before, v.compare_at_before, v.price_after, v.compare_at_after,
+         v.writes_price, v.writes_compare_at,
+         case when t.state <> 'APPLIED' then 'unknown'
+              when l.step_id <> v.step_id then 'superseded'  -- guard: superseded
+              else 'check' end
+    from (select s.id, s.state
+            from holdfast.run_steps n
+           cross join lateral (select h.id, h.state, h.error from holdfast.steps h where h.id = n.step_id offset 0) s
+           where n.run_id = part.run_id and n.step_id > part.after and n.step_id <= part.last
+             and (s.state = 'APPLIED' or (s.state = 'FAILED' and rules.is_unknown(s.error)))
+           order by n.step_id
+           limit page_targets.most) t
+   cross join lateral (select w.* from rules.target_values w where w.step_id = t.id offset 0) v
+    left join lateral (
+      select c.step_id from rules.ledger c
+       where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = v.item_id
+       order by c.id desc limit 1) l on true
+   order by v.step_id;
+end
+$$;
+
+
+--
+-- Name: pass_mismatches(bigint, bigint, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.pass_mismatches(step_id bigint, lease_id bigint, most integer DEFAULT 101) RETURNS TABLE(item_id text, currency text, actual bigint, actual_compare_at bigint, expected bigint, expected_compare_at bigint, rule jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  pass constant rules.passes := rules.held_pass(pass_mismatches.step_id, pass_mismatches.lease_id);
+begin
+  return query
+  select v.item_id, v.currency, x.actual, x.actual_compare_at, x.expected, x.expected_compare_at, p.plan -> 'rule'
+    from rules.findings x
+    join rules.target_values v on v.step_id = x.step_id
+    join rules.plans p on p.run_id = x.run_id
+   where x.pass_id = pass.pass_id and x.finding = 'mismatch'
+   order by x.step_id limit pass_mismatches.most;
+end
+$$;
+
+
+--
+-- Name: plan_digest(uuid, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_digest(run_id uuid, plan jsonb) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select encode(sha256(convert_to(plan_digest.plan::text, 'UTF8')
+                       || coalesce(string_agg(g.digest, ''::bytea order by g.no), '')), 'hex')
+    from (select t.no, sha256(convert_to(string_agg(t.line, e'\n' order by t.item_id), 'UTF8')) as digest
+            from (select (row_number() over (order by v.item_id) - 1) / 1000 as no, v.item_id,
+                         concat(v.item_id, e'\t', v.currency, e'\t', v.price_before, e'\t', v.price_after, e'\t',
+                                v.compare_at_before, e'\t', v.compare_at_after, e'\t', v.writes_price, e'\t',
+                                v.writes_compare_at) as line
+                    from rules.target_values v where v.run_id = plan_digest.run_id) t
+           group by t.no) g;
+$$;
+
+
+--
+-- Name: plan_for_tick(jsonb, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_for_tick(input jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  channel constant text := plan_for_tick.input ->> 'channel';
+  rule_id constant text := rules.rule_of_tick(plan_for_tick.input);
+  other constant uuid := rules.open_run(rule_id, channel, plan_for_tick.tenant);
+begin
+  perform rules.check_channel(channel, plan_for_tick.tenant);
+  if other is not null then  -- guard: open
+    perform holdfast.refuse('55006', format('run %s of rule %s is open', other, rule_id),
+                            'the next tick previews the rule again', other::text);
+  end if;
+  return array[holdfast.start_step('work.task', 'schedule:' || channel, plan_for_tick.input, 'rules:' || channel,
+                                   priority => 2, tenant => plan_for_tick.tenant)::text];
+end
+$$;
+
+
+--
+-- Name: plan_of(uuid, rules.rule_versions, text, bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_of(run_id uuid, rule rules.rule_versions, channel text, unchanged bigint, refused bigint) RETURNS jsonb
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with moves as materialized (
+    select v.item_id, v.currency, v.price_before, v.price_after,
+           (v.price_after - v.price_before)::numeric / nullif(abs(v.price_before), 0) as share
+      from rules.target_values v where v.run_id = plan_of.run_id),
+  largest as (
+    (select 'down' as direction, row_number() over (order by m.share, m.item_id) as no, m.*
+       from moves m where m.share < 0 order by m.share, m.item_id limit 5)
+    union all
+    (select 'up', row_number() over (order by m.share desc, m.item_id), m.*
+       from moves m where m.share > 0 order by m.share desc, m.item_id limit 5))
+  select jsonb_build_object(
+    'rule', rule.definition, 'version', rule.version, 'channel', plan_of.channel,
+    'targets', (select count(*) from moves), 'unchanged', plan_of.unchanged, 'refused', plan_of.refused,
+    'sums', coalesce((
+      select jsonb_object_agg(s.currency, jsonb_build_object(
+               'targets', s.targets, 'before', s.before, 'after', s.after))
+        from (select m.currency, count(*) as targets, sum(m.price_before) as before, sum(m.price_after) as after
+                from moves m group by m.currency) s), '{}'),
+    'largest', (
+      select jsonb_build_object(
+               'down', coalesce(jsonb_agg(l.move order by l.no) filter (where l.direction = 'down'), '[]'),
+               'up', coalesce(jsonb_agg(l.move order by l.no) filter (where l.direction = 'up'), '[]'))
+        from (select g.direction, g.no, jsonb_build_object(
+                       'item', g.item_id, 'currency', g.currency, 'before', g.price_before, 'after', g.price_after,
+                       'percent', round(g.share * 100, 1)) as move
+                from largest g) l));
+$$;
+
+
+--
+-- Name: plan_pass(rules.run_facts, text, timestamp with time zone, boolean); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_pass(facts rules.run_facts, pass text, due_at timestamp with time zone, corrects boolean) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  new_id constant uuid := holdfast.uuid7();
+  place constant text := 'rules:' || facts.channel;
+  bounds constant bigint[] := rules.page_bounds(facts.run_id);
+  steps jsonb;
+begin
+  perform rules.lock_passes(facts.run_id);
+  insert into rules.passes (run_id, no, pass_id, tenant, channel, pass, due_at, corrects)
+  select facts.run_id, coalesce(max(a.no), 0) + 1, new_id, facts.tenant, facts.channel, plan_pass.pass,
+         plan_pass.due_at, plan_pass.corrects
+    from rules.passes a where a.run_id = facts.run_id;
+  steps := (select jsonb_agg(jsonb_build_object(
+                     'name', 'page-' || b.no, 'kind', 'reconcile:' || facts.channel, 'queue', place,
+                     'limits', jsonb_build_array(place), 'due_at', plan_pass.due_at, 'input', '{}'::jsonb)
+                   order by b.no)
+              from unnest(bounds) with ordinality b (last, no));
+  if plan_pass.corrects then
+    steps := steps || jsonb_build_array(jsonb_build_object(
+      'name', 'correct', 'kind', 'reconcile:' || facts.channel, 'queue', place,
+      'input', '{"correct": true}'::jsonb,
+      'after', (select jsonb_agg('page-' || b.no) from generate_series(1, cardinality(bounds)) b (no))));
+  end if;
+  perform holdfast.make_run(new_id, 'rules.reconcile', facts.rule_id, 'rules.check', steps, '{}', facts.tenant,
+                            facts.run_id);
+  insert into rules.pass_parts (step_id, pass_id, run_id, after, last)
+  select n.step_id, new_id, facts.run_id, coalesce(bounds[b.no - 1], 0), b.last
+    from unnest(bounds) with ordinality b (last, no)
+    join holdfast.run_steps n on n.run_id = new_id and n.name = 'page-' || b.no;
+  return new_id;
+end
+$$;
+
+
+--
+-- Name: plan_passes(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_passes(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  channel constant rules.known_channels := rules.channel_of(facts);
+begin
+  if channel.channel is null
+     or (run.succeeded <= facts.rolled_back and facts.unknown = 0) then
+    return;
+  end if;
+  perform rules.lock_passes(run.id);
+  perform holdfast.set_actor('system', 'reconcile', 'the run ended');
+  perform rules.plan_pass(facts, 'immediate', run.finished_at + least(
+    greatest(interval '1 minute', channel.settles_within), interval '4 minutes'), channel.corrects);
+  perform rules.plan_pass(facts, 'delayed', run.finished_at + interval '1 hour', channel.corrects);
+  if not exists (select from rules.passes a join holdfast.runs r on r.id = a.pass_id
+                  where a.run_id = run.id and a.pass = 'daily' and r.finished_at is null) then
+    perform rules.plan_pass(facts, 'daily', run.finished_at + interval '1 day', channel.corrects);
+  end if;
+end
+$$;
+
+
+--
+-- Name: plan_revert(rules.run_facts, bigint, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_revert(facts rules.run_facts, task_id bigint, reason text) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  made uuid;
+  message text;
+begin
+  begin
+    select p.rollback_id into strict made
+      from rules.plan_rollback(facts, null, null, '[]', false, interval '24 hours', null, plan_revert.reason,
+                               'scheduler') p;
+    update rules.run_facts f set metadata = f.metadata || jsonb_build_object('task', plan_revert.task_id)
+     where f.run_id = made;
+    perform rules.queue_as_scheduler(made, plan_revert.reason);
+  exception when sqlstate 'RN010' then
+    get stacked diagnostics message = message_text;
+  end;
+  if message is null then
+    return jsonb_build_object('rollback_id', made);
+  end if;
+  perform rules.write_waiting(facts, format('%s:revert:waiting', facts.run_id), message);
+  return jsonb_build_object('waits', message);
+end
+$$;
+
+
+--
+-- Name: plan_rollback(rules.run_facts, bigint[], bigint[], jsonb, boolean, interval, text, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.plan_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, author text) RETURNS TABLE(rollback_id uuid, status text, plan_hash text, expires_at timestamp with time zone, targets integer, unknown integer)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  undone rules.run_facts;
+  rule rules.rule_versions;
+  more jsonb;
+  made record;
+begin
+  perform rules.lock_channel(facts);
+  select f.* into strict undone from rules.run_facts f where f.run_id = facts.run_id;
+  perform rules.check_rollback(undone, plan_rollback.only_ids, plan_rollback.without_ids);
+  unknown := rules.settle_unknown(undone, plan_rollback.reason, plan_rollback.author);  -- guard: unknown
+  if unknown > 0 then
+    return next;
+    return;
+  end if;
+  more := rules.stage_inverse(undone, plan_rollback.only_ids, plan_rollback.without_ids, plan_rollback.force);
+  select v.* into strict rule from rules.rule_versions v
+   where v.tenant = undone.tenant and v.rule_id = undone.rule_id and v.version = undone.rule_version;
+  facts.source := 'rollback';
+  facts.metadata := jsonb_build_object('reason', plan_rollback.reason);
+  facts.metadata := jsonb_strip_nulls(facts.metadata);
+  facts.expires_at := holdfast.clock() + plan_rollback.expires_in;
+  facts.undoes := undone.run_id;
+  select k.* into strict made
+    from rules.keep_preview(facts, rule, more, 0, undone.run_id, plan_rollback.key, plan_rollback.author) k;
+  if plan_rollback.apply then
+    perform from rules.apply(made.run_id, reason => plan_rollback.reason, actor => plan_rollback.author);
+  end if;
+  return query select made.run_id, r.state, made.plan_hash, made.expires_at, made.targets, 0
+                 from holdfast.runs r where r.id = made.run_id;
+end
+$$;
+
+
+--
+-- Name: findings; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.findings (
+    pass_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    run_id uuid NOT NULL,
+    finding text NOT NULL,
+    currency text NOT NULL,
+    expected bigint NOT NULL,
+    expected_compare_at bigint,
+    actual bigint,
+    actual_compare_at bigint,
+    actual_currency text,
+    difference bigint,
+    message text,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT known_finding CHECK ((finding = ANY (ARRAY['mismatch'::text, 'unverifiable'::text, 'unknown'::text])))
+);
+
+ALTER TABLE ONLY rules.findings FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: plans; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.plans (
+    run_id uuid NOT NULL,
+    tenant text NOT NULL,
+    plan jsonb NOT NULL,
+    plan_hash text NOT NULL,
+    targets integer NOT NULL,
+    unchanged bigint NOT NULL,
+    refused bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT hash_is_sha256 CHECK ((plan_hash ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT plan_counts_are_not_negative CHECK (((targets >= 0) AND (unchanged >= 0) AND (refused >= 0)))
+);
+
+ALTER TABLE ONLY rules.plans FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: target_marks; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.target_marks (
+    step_id bigint NOT NULL,
+    tries_before integer NOT NULL,
+    retries integer DEFAULT 1 NOT NULL,
+    CONSTRAINT tries_are_counted CHECK ((tries_before >= 0))
+);
+
+ALTER TABLE ONLY rules.target_marks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prune_facts(bigint[], uuid[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.prune_facts(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM rules.target_values v
+   WHERE (v.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM rules.target_marks m
+   WHERE (m.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM rules.pass_parts a
+   WHERE (a.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM rules.findings x
+   WHERE ((x.pass_id = ANY (prune_facts.run_ids)) OR (x.run_id = ANY (prune_facts.run_ids)));
+ DELETE FROM rules.passes a
+   WHERE ((a.pass_id = ANY (prune_facts.run_ids)) OR (a.run_id = ANY (prune_facts.run_ids)));
+ DELETE FROM rules.refused_items x
+   WHERE (x.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM rules.exceptions e
+   WHERE (e.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM rules.plans p
+   WHERE (p.run_id = ANY (prune_facts.run_ids));
+ DELETE FROM rules.run_facts f
+   WHERE (f.run_id = ANY (prune_facts.run_ids));
+END;
+
+
+--
+-- Name: queue_as_scheduler(uuid, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.queue_as_scheduler(run_id uuid, reason text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update rules.run_facts f set selection = '{}' where f.run_id = queue_as_scheduler.run_id;
+  perform holdfast.set_actor('scheduler', 'scheduler', queue_as_scheduler.reason);
+  perform holdfast.begin_admission(queue_as_scheduler.run_id, null);
+  perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: reconcile(uuid, boolean, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.reconcile(run_id uuid, correct boolean DEFAULT false, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(pass_id uuid, no integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts constant rules.run_facts := rules.facts_to_change(reconcile.run_id);
+  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  made uuid;
+begin
+  perform holdfast.check_reason(reconcile.reason);
+  perform holdfast.check_name('actor', reconcile.actor);
+  perform rules.check_channel(facts.channel, facts.tenant);
+  if run.queued_at is null or (run.succeeded <= facts.rolled_back and rules.count_unknown(run.id) = 0) then
+    perform holdfast.refuse('RN010', format('run %s is %s and has no price to check', run.id, run.state),
+                            'reconcile a run that was applied', run.id::text);
+  end if;
+  perform holdfast.set_actor('api', coalesce(reconcile.actor, session_user), reconcile.reason);
+  made := rules.plan_pass(facts, 'manual', holdfast.clock(), coalesce(reconcile.correct, false));
+  perform holdfast.set_actor();
+  return query select a.pass_id, a.no from rules.passes a where a.pass_id = made;
+end
+$$;
+
+
+--
+-- Name: record_page(bigint, bigint, bigint, integer, integer, jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.record_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  part rules.pass_parts;
+  pass rules.passes;
+begin
+  -- Locked, so that the step cannot pass to another worker before this is committed.
+  perform from holdfast.steps s
+    where s.id = record_page.step_id and s.lease_id = record_page.lease_id for update;
+  part := rules.held_part(record_page.step_id, record_page.lease_id);
+  select a.* into strict pass from rules.passes a where a.pass_id = part.pass_id;
+  insert into rules.findings (pass_id, step_id, run_id, finding, currency, expected, expected_compare_at, actual,
+                              actual_compare_at, actual_currency, difference, message, at)
+  select part.pass_id, v.step_id, part.run_id, g.finding, v.currency, v.price_after, v.compare_at_after, g.actual,
+         g.actual_compare_at, g.actual_currency,
+         case when g.actual_currency = v.currency then
+           case when v.writes_price then g.actual - v.price_after else g.actual_compare_at - v.compare_at_after end end,
+         left(g.message, 1000), clock
+    from jsonb_to_recordset(record_page.findings) g (
+           target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text, message text)
+    join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
+  on conflict on constraint findings_pkey do nothing;
+  insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
+  select clock, format('%s:%s:mismatch:%s', x.run_id, x.step_id, pass.no), pass.tenant,  -- guard: key
+         'automation.reconciliation.mismatch',
+         jsonb_build_object('targetId', x.step_id, 'runId', x.run_id, 'pass', pass.no, 'expected', x.expected,
+                            'actual', x.actual, 'difference', x.difference),
+         x.run_id, f.metadata ->> 'correlationId', session_user
+    from rules.findings x join rules.run_facts f on f.run_id = x.run_id
+   where x.pass_id = part.pass_id and x.finding = 'mismatch'
+     and x.step_id = any (array(select (g ->> 'target_id')::bigint from jsonb_array_elements(record_page.findings) g))
+  on conflict (event_key, tenant) do nothing;
+  update rules.pass_parts p
+     set after = coalesce(record_page.upto, p.last), checked = p.checked + record_page.checked,
+         superseded = p.superseded + record_page.superseded,
+         mismatches = p.mismatches + c.mismatches, unverifiable = p.unverifiable + c.unverifiable,
+         unknown = p.unknown + c.unknown
+    from (select count(*) filter (where g.finding = 'mismatch')::int as mismatches,
+                 count(*) filter (where g.finding = 'unverifiable')::int as unverifiable,
+                 count(*) filter (where g.finding = 'unknown')::int as unknown
+            from jsonb_to_recordset(record_page.findings) g (finding text)) c
+   where p.step_id = record_page.step_id;
+end
+$$;
+
+
+--
+-- Name: record_passes(holdfast.shared_move[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.record_passes(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  move holdfast.shared_move;
+  pass rules.passes;
+  facts rules.run_facts;
+  run holdfast.runs;
+begin
+  foreach move in array record_passes.moves loop
+    update rules.passes a set is_over = not a.is_over
+     where a.pass_id = move.run_id and a.is_over <> (move.to_state in ('done', 'failed', 'cancelled'));
+    continue when move.to_state not in ('done', 'failed');
+    select a.* into pass from rules.passes a where a.pass_id = move.run_id;
+    perform rules.lock_passes(pass.run_id);
+    select f.* into facts from rules.run_facts f where f.run_id = pass.run_id;
+    select r.* into run from holdfast.runs r where r.id = pass.run_id;
+    continue when pass.run_id is null or facts.run_id is null;
+    perform holdfast.set_actor('system', 'reconcile', 'a pass ended');
+    perform rules.write_completed(pass, facts, move.to_state);
+    if pass.pass = 'daily' and run.state in ('APPLIED', 'PARTIAL')
+       and rules.next_day(pass.due_at) <= run.finished_at + interval '30 days'
+       and not exists (select from rules.passes a join holdfast.runs r on r.id = a.pass_id
+                        where a.run_id = run.id and a.pass = 'daily' and a.no > pass.no and r.finished_at is null) then
+      perform rules.plan_pass(facts, 'daily', rules.next_day(pass.due_at), (rules.channel_of(facts)).corrects);
+    end if;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: record_runs(holdfast.shared_move[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.record_runs(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  is_announced constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') <> '';
+  move holdfast.shared_move;
+  facts rules.run_facts;
+begin
+  foreach move in array record_runs.moves loop
+    select f.* into facts from rules.run_facts f where f.run_id = move.run_id;
+    if facts.run_id is null and (move.event <> 'created' or not is_announced) then
+      continue;  -- inserted by hand: violations() lists it
+    end if;
+    if facts.run_id is null then  -- guard: plan
+      perform holdfast.refuse('RN005', format('rule run %s has no plan', move.run_id),
+                              'stage its targets with rules.stage_targets() and call rules.take_preview()');
+    end if;
+    continue when move.event = 'created';
+    if move.from_state = 'PREVIEW' and is_announced and facts.selection is null then  -- guard: applied
+      perform holdfast.refuse('RN010', format('run %s has not been applied', move.run_id),
+                              'apply its plan with rules.apply()', move.run_id::text);
+    end if;
+    if move.to_state in ('QUEUED', 'APPLYING') and not facts.is_open then
+      perform rules.lock_channel(facts);
+      perform rules.refuse_undone(facts);
+      perform rules.refuse_shared(facts);
+      if facts.undoes is not null then
+        perform rules.check_undoable(facts, move.from_state = 'PREVIEW');
+      end if;
+      update rules.run_facts f set is_open = true, error = null, reason = null, opened_at = holdfast.clock()
+       where f.run_id = facts.run_id;
+      perform rules.count_apply(facts, move.from_state);
+    elsif move.to_state not in ('QUEUED', 'APPLYING') and facts.is_open then
+      update rules.run_facts f
+         set is_open = false, is_settling = false, reason = case when f.included = 0 then 'no_targets' end
+       where f.run_id = facts.run_id;
+      perform rules.count_end(facts);
+      perform rules.plan_passes(facts);
+    end if;
+    if move.event = 'by_hand' and move.to_state = 'APPLIED' then
+      perform rules.refuse_unapplied(facts);
+    end if;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: record_targets(holdfast.shared_move[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.record_targets(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  move holdfast.shared_move;
+  undoing bigint[] := '{}';
+  lost int;  -- targets of which nobody knows whether they were written
+begin
+  foreach move in array record_targets.moves loop
+    case
+      when move.run_id is null then null;  -- inserted by hand: violations() lists it
+      when move.event = 'created' then
+        perform rules.check_new_targets(move.run_id, cardinality(move.step_ids));
+      when move.to_state = 'APPLIED' then
+        insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, price_after, compare_at_before,
+                                  compare_at_after, source, effect, rule_id, rule_version, run_id, step_id)
+        select clock, f.tenant, f.channel, v.item_id, v.currency, v.price_before, v.price_after, v.compare_at_before,
+               v.compare_at_after, f.source, case when s.result ->> 'effect' = 'found' then 'found' else 'written' end,
+               f.rule_id, f.rule_version, f.run_id, s.id
+          from rules.run_facts f, unnest(move.step_ids) u (step_id)
+         cross join lateral (select h.id, h.result from holdfast.steps h where h.id = u.step_id offset 0) s
+         cross join lateral (select t.* from rules.target_values t where t.step_id = u.step_id offset 0) v
+         where f.run_id = move.run_id;
+        if exists (select from rules.run_facts f where f.run_id = move.run_id and f.undoes is not null) then
+          undoing := undoing || move.step_ids;
+        end if;
+      when move.to_state = 'ROLLED_BACK' then
+        perform rules.count_rolled_back(move.run_id, cardinality(move.step_ids), move.event);
+      when move.to_state = 'FAILED' then
+        perform rules.count_tries(move.run_id, move.step_ids, false);
+        lost := rules.count_lost(move.step_ids);
+        update rules.run_facts f
+           set error = coalesce(f.error, (select s.error from holdfast.steps s where s.id = move.step_ids[1])),
+               unknown = f.unknown + lost
+         where f.run_id = move.run_id and (f.error is null or lost > 0);
+      when move.from_state = 'FAILED' and move.to_state = 'QUEUED' then
+        lost := rules.count_lost(move.step_ids);
+        if lost > 0 then
+          update rules.run_facts f set unknown = f.unknown - lost where f.run_id = move.run_id;
+        end if;
+        insert into rules.target_marks as t (step_id, tries_before)
+        select u.step_id, (select count(*) from holdfast.journal j
+                            where j.step_id = u.step_id and j.event in ('retried', 'failed', 'expired'))
+          from unnest(move.step_ids) u (step_id)
+        on conflict (step_id) do update set tries_before = excluded.tries_before, retries = t.retries + 1;
+      when move.event in ('retried', 'expired') then
+        perform rules.count_tries(move.run_id, move.step_ids, true);
+      else null;
+    end case;
+  end loop;
+  if undoing <> '{}' then
+    perform rules.undo_targets(undoing);
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_change(); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_op = 'DELETE' and tg_table_name in ('ledger', 'stored_events') then
+    if old.at < holdfast.clock() - rules.kept_for(tg_table_name) then  -- guard: age
+      return old;
+    end if;
+  end if;
+  perform holdfast.refuse('RN008', format('rules.%s is written once: %s is refused', tg_table_name, lower(tg_op)),
+                          'preview again for another plan');
+  return null;
+end
+$$;
+
+
+--
+-- Name: refuse_shared(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_shared(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  other record;
+begin
+  perform rules.lock_channel(facts);
+  select s.run_id, s.items into other from rules.shared_items(facts) s limit 1;  -- guard: overlap
+  if found then
+    perform holdfast.refuse(
+      'RN010', format('run %s has %s items in common with run %s, which is open', facts.run_id, other.items,
+                      other.run_id),
+      format('wait until it ends, stop it with `holdfast rules stop %s`, or leave the shared items out', other.run_id),
+      other.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_unapplied(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_unapplied(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  left_over bigint;
+begin
+  select count(*) into left_over
+    from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+   where n.run_id = facts.run_id and s.state not in ('APPLIED', 'ROLLED_BACK') and rules.is_included(facts, s.id);
+  if left_over > 0 then  -- guard: all-applied
+    perform holdfast.refuse('RN001', format('run %s cannot be APPLIED: %s of its targets are not', facts.run_id,
+                                            left_over),
+                            'retry them with rules.retry_all, or preview again', facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_undone(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_undone(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  other constant uuid := (select o.run_id from rules.run_facts o where o.undoes = facts.run_id and o.is_open limit 1);
+begin
+  if other is null then  -- guard: undone
+    return;
+  end if;
+  perform holdfast.refuse('RN010', format('run %s is being rolled back by run %s', facts.run_id, other),
+                          format('wait until it ends, or stop it with `holdfast rules stop %s`', other), other::text);
+end
+$$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_table_name in ('price_changes', 'events') then
+    perform holdfast.refuse('RN008', format('rules.%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+                            case tg_table_name when 'events' then 'write an event with rules.write_event'
+                                               else 'each target that is applied adds its own row' end);
+  end if;
+  perform holdfast.refuse('RN005', format('rules.%s cannot be changed by %s', tg_table_name, lower(tg_op)),
+    case tg_table_name
+      when 'channels' then 'use rules.define_channel'
+      when 'refusals' then 'a preview writes them'
+      when 'reconciliations' then 'use rules.reconcile'
+      when 'mismatches' then 'a pass writes them'
+      else 'use rules.take_preview, rules.apply, rules.retry_failed, rules.retry_all, rules.rollback or '
+           'holdfast.stop_run' end);
+  return null;
+end
+$$;
+
+
+--
+-- Name: resolve(uuid, bigint[], text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.resolve(run_id uuid, targets bigint[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts constant rules.run_facts := rules.facts_to_change(resolve.run_id);
+  step holdfast.steps;
+begin
+  perform holdfast.check_reason(resolve.reason);
+  perform holdfast.check_name('actor', resolve.actor);
+  for step in
+    select s.* from holdfast.steps s
+     where s.id = any (resolve.targets) and s.run_id = facts.run_id order by s.id for update
+  loop
+    if holdfast.mark_resolved(step, resolve.reason, coalesce(resolve.actor, session_user)) then
+      return next step.id;
+    end if;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: retry_all(uuid, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.retry_all(run_id uuid, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(target_id bigint, item_id text, outcome text, why text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select t.* from rules.retry_targets(
+    retry_all.run_id, null, null, null, true, retry_all.reason, retry_all.actor) t;
+end
+$$;
+
+
+--
+-- Name: retry_failed(uuid, bigint[], bigint[], text[], text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.retry_failed(run_id uuid, only_ids bigint[] DEFAULT NULL::bigint[], without_ids bigint[] DEFAULT NULL::bigint[], classes text[] DEFAULT NULL::text[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(target_id bigint, item_id text, outcome text, why text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select t.* from rules.retry_targets(
+    retry_failed.run_id, retry_failed.only_ids, retry_failed.without_ids, retry_failed.classes, false,
+    retry_failed.reason, retry_failed.actor) t;
+end
+$$;
+
+
+--
+-- Name: retry_targets(uuid, bigint[], bigint[], text[], boolean, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.retry_targets(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean, reason text, actor text) RETURNS TABLE(target_id bigint, item_id text, outcome text, why text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+  facts rules.run_facts := rules.facts_to_change(retry_targets.run_id);
+  state text;
+  ids bigint[];
+begin
+  perform rules.check_retry(retry_targets.only_ids, retry_targets.without_ids, retry_targets.classes,
+                            retry_targets.reason, retry_targets.actor);
+  perform rules.lock_channel(facts);
+  select r.state into strict state from holdfast.runs r where r.id = facts.run_id;
+  if state not in ('PARTIAL', 'FAILED') then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be retried', facts.run_id, state),
+      case state when 'PREVIEW' then 'apply it first'
+                 when 'ROLLED_BACK' then format('create a new run with `holdfast rules preview --again %s`',
+                                                facts.run_id)
+                 when 'APPLIED' then 'all of its targets were applied'
+                 else 'wait until it ends, or stop it' end, facts.run_id::text);
+  end if;
+  ids := array(select j.target_id
+                 from rules.judged_targets(facts, retry_targets.only_ids, retry_targets.without_ids,
+                                           retry_targets.classes, retry_targets.with_untried) j
+                where j.skipped is null order by j.target_id);
+  return query
+  select j.target_id, j.item_id, case when j.skipped is null then 'queued' else 'skipped' end, j.skipped
+    from rules.judged_targets(facts, retry_targets.only_ids, retry_targets.without_ids, retry_targets.classes,
+                              retry_targets.with_untried) j;
+  if ids <> '{}' then
+    perform holdfast.set_actor('api', coalesce(retry_targets.actor, session_user), retry_targets.reason);
+    perform holdfast.readmit(facts.run_id, ids);
+    perform holdfast.set_actor();
+  end if;
+end
+$$;
+
+
+--
+-- Name: revert(bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.revert(step_id bigint, lease_id bigint) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  task constant holdfast.steps := rules.held_task(revert.step_id, revert.lease_id);
+  reason constant text := coalesce(task.input ->> 'reason', 'its time has come');
+  facts rules.run_facts;
+  run holdfast.runs;
+  made uuid;
+  unknown int;
+begin
+  select f.* into facts from rules.run_facts f
+   where f.run_id = (task.input ->> 'run_id')::uuid and f.tenant = task.tenant;
+  if facts.run_id is null then
+    return jsonb_build_object('done', 'the run is no longer there');
+  end if;
+  perform rules.lock_channel(facts);
+  select r.* into strict run from holdfast.runs r where r.id = facts.run_id;
+  select f.* into strict facts from rules.run_facts f where f.run_id = run.id;
+  select o.run_id into made from rules.run_facts o
+   where o.undoes = run.id and o.metadata ->> 'task' = task.id::text;  -- guard: once
+  if made is not null then
+    return jsonb_build_object('rollback_id', made);
+  end if;
+  if facts.is_open then
+    if run.halt is distinct from 'stopped' and not facts.is_settling then
+      perform holdfast.halt_run(run.id, 'stopped', reason, 'scheduler');
+    end if;
+    return jsonb_build_object('waits', format('run %s is being stopped', run.id));
+  end if;
+  unknown := rules.count_unknown(run.id);
+  if run.state in ('PREVIEW', 'ROLLED_BACK') or (run.succeeded <= facts.rolled_back and unknown = 0) then
+    return jsonb_build_object('done', format('run %s is %s: nothing is applied', run.id, run.state));
+  end if;
+  if unknown > 0 and not exists (select from rules.run_facts o where o.undoes = run.id and o.is_open) then
+    return jsonb_build_object('waits', 'outcomes are unknown',
+                              'unknown', rules.settle_unknown(facts, reason, 'scheduler'));
+  end if;
+  return rules.plan_revert(facts, task.id, reason);
+end
+$$;
+
+
+--
+-- Name: rollback(uuid, bigint[], bigint[], jsonb, boolean, interval, text, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.rollback(run_id uuid, only_ids bigint[] DEFAULT NULL::bigint[], without_ids bigint[] DEFAULT NULL::bigint[], force jsonb DEFAULT '[]'::jsonb, apply boolean DEFAULT false, expires_in interval DEFAULT '24:00:00'::interval, key text DEFAULT NULL::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS TABLE(rollback_id uuid, status text, plan_hash text, expires_at timestamp with time zone, targets integer, unknown integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  facts constant rules.run_facts := rules.facts_to_change(rollback.run_id);
+begin
+  perform holdfast.check_reason(rollback.reason);
+  perform rules.check_preview('{}', 'rollback', '{}', null, rollback.expires_in, 0, rollback.key, rollback.actor);
+  return query select p.* from rules.plan_rollback(
+    facts, rollback.only_ids, rollback.without_ids, rollback.force, rollback.apply, rollback.expires_in, rollback.key,
+    rollback.reason, coalesce(rollback.actor, session_user)) p;
+end
+$$;
+
+
+--
+-- Name: rule_of_tick(jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.rule_of_tick(input jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((input #>> '{rule,name}'::text[]), (input ->> 'rule'::text)) AS "coalesce";
+END;
+
+
+--
+-- Name: scheduled_task(bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.scheduled_task(step_id bigint, lease_id bigint) RETURNS TABLE(tenant text, made uuid, open_run uuid, definition jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  task constant holdfast.steps := rules.held_task(scheduled_task.step_id, scheduled_task.lease_id);
+  wanted constant text := rules.rule_of_tick(task.input);
+begin
+  return query
+  select task.tenant,
+         (select k.id::uuid from holdfast.keys k where k.tenant = task.tenant and k.key = 'schedule:' || task.id),
+         rules.open_run(wanted, task.input ->> 'channel', task.tenant),
+         case when jsonb_typeof(task.input -> 'rule') = 'object' then task.input -> 'rule'
+              else (select v.definition from rules.rule_versions v
+                     where v.tenant = task.tenant and v.rule_id = wanted and not v.is_draft
+                     order by v.version desc limit 1) end;
+end
+$$;
+
+
+--
+-- Name: settle_unknown(rules.run_facts, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.settle_unknown(facts rules.run_facts, reason text, author text) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ids constant bigint[] := array(select u.id from rules.unknown_targets(facts.run_id) u (id));
+begin
+  if ids <> '{}' then
+    update rules.run_facts f set is_settling = true where f.run_id = facts.run_id;
+    perform holdfast.set_actor('api', settle_unknown.author, settle_unknown.reason);
+    perform holdfast.readmit(facts.run_id, ids);
+    perform holdfast.set_actor();
+  end if;
+  return cardinality(ids);
+end
+$$;
+
+
+--
+-- Name: shared_items(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.shared_items(facts rules.run_facts) RETURNS TABLE(run_id uuid, items bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  other rules.run_facts;
+  small rules.run_facts;
+  large rules.run_facts;
+begin
+  for other in
+    select o.* from rules.run_facts o
+     where o.tenant = facts.tenant and o.channel = facts.channel and o.is_open and o.run_id <> facts.run_id
+     order by o.run_id
+  loop
+    small := case when other.included < facts.included then other else facts end;
+    large := case when other.included < facts.included then facts else other end;
+    select count(*) into shared_items.items
+      from rules.target_values a
+     cross join lateral (
+       select b.step_id from rules.target_values b
+        where b.run_id = large.run_id and b.item_id = a.item_id offset 0) b
+     where a.run_id = small.run_id and rules.is_included(small, a.step_id) and rules.is_included(large, b.step_id);
+    if shared_items.items > 0 then
+      shared_items.run_id := other.run_id;
+      return next;
+    end if;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: stage_inverse(rules.run_facts, bigint[], bigint[], jsonb); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.stage_inverse(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  forced constant bigint[] := rules.check_forced(facts, stage_inverse.force);
+  stray bigint[];
+begin
+  if stage_inverse.only_ids is not null and stage_inverse.without_ids is not null then
+    perform holdfast.refuse('RN005', 'only and without are both set', 'leave one out', 'only');
+  end if;
+  stray := array(
+    select u.id from unnest(stage_inverse.only_ids || stage_inverse.without_ids || forced) u (id)
+     where not exists (select from holdfast.steps s
+                        where s.id = u.id and s.run_id = facts.run_id and s.state = 'APPLIED')
+     order by 1 limit 5);
+  if stray <> '{}' then
+    perform holdfast.refuse('RN005', format('targets %s are not applied in run %s', array_to_string(stray, ', '),
+                                            facts.run_id),
+                            format('list them: holdfast rules targets %s --status APPLIED', facts.run_id), 'only');
+  end if;
+  perform rules.stage_targets(facts.channel, facts.tenant);
+  insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
+                                    writes_price, writes_compare_at)
+  select v.item_id, v.currency,
+         case when v.writes_price and s.id = any (forced) then w.unit_amount else v.price_after end, v.price_before,
+         case when v.writes_compare_at and s.id = any (forced) then w.compare_at else v.compare_at_after end,
+         v.compare_at_before, v.writes_price, v.writes_compare_at
+    from holdfast.run_steps n
+    join holdfast.steps s on s.id = n.step_id and s.state = 'APPLIED'
+    join rules.target_values v on v.step_id = n.step_id
+    left join jsonb_to_recordset(stage_inverse.force) w (target_id bigint, unit_amount bigint, compare_at bigint)
+      on w.target_id = s.id
+   where n.run_id = facts.run_id
+     and (stage_inverse.only_ids is null or s.id = any (stage_inverse.only_ids))
+     and (stage_inverse.without_ids is null or s.id <> all (stage_inverse.without_ids))
+   order by n.step_id;
+  return jsonb_build_object(
+    'undoes', facts.run_id, 'applied', (select r.succeeded from holdfast.runs r where r.id = facts.run_id),
+    'rolledBack', facts.rolled_back,
+    'forced', coalesce((select jsonb_agg(v.item_id order by v.item_id) from rules.target_values v
+                         where v.step_id = any (forced)), '[]'));
+end
+$$;
+
+
+--
+-- Name: stage_targets(text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.stage_targets(channel text, tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+  perform holdfast.check_tenant(stage_targets.tenant);
+  perform rules.check_channel(stage_targets.channel, stage_targets.tenant);
+  perform holdfast.stage_steps();
+  alter table pg_temp.staged_steps
+    add column if not exists item_id text collate "C",
+    add column if not exists currency text,
+    add column if not exists price_before bigint,
+    add column if not exists price_after bigint,
+    add column if not exists compare_at_before bigint,
+    add column if not exists compare_at_after bigint,
+    add column if not exists writes_price boolean not null default true,
+    add column if not exists writes_compare_at boolean not null default false;
+  create temporary table if not exists staged_refusals (
+    item_id text, reason text not null, message text not null, currency text, price_before bigint, price_after bigint
+  ) on commit drop;
+  perform rules.check_staging();
+  execute format('alter table pg_temp.staged_steps alter column kind set default %1$L, '
+                 'alter column queue set default %1$L, alter column limits set default array[%1$L], '
+                 'alter column priority set default 1, '  -- passes of reconciliation have 0
+                 'alter column batch_key set default ''''',  -- they share calls, also if no worker said so yet
+                 'rules:' || stage_targets.channel);
+  execute format('grant insert (item_id, currency, price_before, price_after, compare_at_before, compare_at_after, '
+                 'writes_price, writes_compare_at) on pg_temp.staged_steps to %I', session_user);
+  execute format('grant insert on pg_temp.staged_refusals to %I', session_user);
+end
+$_$;
+
+
+--
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts rules.run_facts;
+begin
+  perform holdfast.refuse_options('rules', start_for_tick.options, '{}');
+  if start_for_tick.input ? 'rule' then
+    return rules.plan_for_tick(start_for_tick.input, start_for_tick.tenant);
+  end if;
+  if start_for_tick.target not in ('apply', 'revert') or not start_for_tick.input ? 'run_id' then
+    perform holdfast.refuse('RN005', format('a schedule of rules cannot start %s', start_for_tick.target),
+                            'make it with run.apply(at=…), hf.rules.schedule or `holdfast rules schedule`', 'target');
+  end if;
+  if start_for_tick.target = 'apply' then
+    return rules.apply_for_tick(start_for_tick.input, start_for_tick.tenant);
+  end if;
+  facts := rules.facts_of_tick(start_for_tick.input, start_for_tick.tenant);
+  return array[holdfast.start_step('work.task', 'revert:' || facts.channel,
+                                   start_for_tick.input || jsonb_build_object('run_id', facts.run_id),
+                                   'rules:' || facts.channel, priority => 2, tenant => facts.tenant)::text];
+end
+$$;
+
+
+--
+-- Name: states_from_history(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.states_from_history(run_id uuid) RETURNS TABLE(target_id bigint, status text, moves bigint, is_whole boolean)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select null::bigint, (array_agg(t.to_state order by t.id desc))[1], count(*), bool_and(t.follows)
+    from (select j.id, j.to_state,
+                 j.from_state = coalesce(lag(j.to_state) over (order by j.id), 'new') as follows
+            from holdfast.journal j
+           where j.run_id = states_from_history.run_id and j.step_id is null and j.machine = 'rules.run') t
+  having count(*) > 0;
+  return query
+  select n.step_id, coalesce(h.status, s.state), coalesce(h.moves, 0), coalesce(h.is_whole, true)
+    from holdfast.run_steps n
+   cross join (select i.state from holdfast.machine_states i where i.machine = 'rules.target' and i.is_initial) s
+    left join lateral (
+      select (array_agg(t.to_state order by t.id desc))[1] as status, count(*) as moves, bool_and(t.follows) as is_whole
+        from (select j.id, j.to_state,
+                     j.from_state = coalesce(lag(j.to_state) over (order by j.id), s.state) as follows
+                from holdfast.journal j where j.step_id = n.step_id and j.machine = 'rules.target') t
+      having count(*) > 0) h on true
+   where n.run_id = states_from_history.run_id and exists (
+     select from holdfast.runs r where r.id = states_from_history.run_id and r.machine = 'rules.run')
+   order by n.step_id;
+end
+$$;
+
+
+--
+-- Name: stop_failing(bigint[], bigint[], text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], reason text) RETURNS SETOF uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  held record;
+begin
+  for held in
+    select s.run_id, min(s.lease_owner) as worker
+      from unnest(stop_failing.step_ids, stop_failing.lease_ids) u (step_id, lease_id)
+     cross join lateral (select h.run_id, h.lease_owner, h.tenant from holdfast.steps h
+                          where h.id = u.step_id
+                            and h.lease_id = u.lease_id  -- guard: lease
+                            and h.machine = 'rules.target' offset 0) s
+     where holdfast.matches_any(allowed, s.tenant) and s.run_id is not null
+     group by s.run_id
+     order by s.run_id
+  loop
+    continue when exists (select from holdfast.runs r where r.id = held.run_id and r.finished_at is not null);
+    perform holdfast.halt_run(held.run_id, 'stopped', left(stop_failing.reason, 1000), held.worker);
+    return next held.run_id;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint DEFAULT 0, source text DEFAULT 'api'::text, metadata jsonb DEFAULT '{}'::jsonb, project_id text DEFAULT NULL::text, expires_in interval DEFAULT '24:00:00'::interval, parent_run_id uuid DEFAULT NULL::uuid, key text DEFAULT NULL::text, actor text DEFAULT NULL::text, tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id uuid, plan_hash text, expires_at timestamp with time zone, targets integer, refused bigint, is_new boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  author constant text := coalesce(take_preview.actor, session_user);
+  facts rules.run_facts;
+begin
+  perform holdfast.check_tenant(take_preview.tenant);
+  perform rules.check_preview(take_preview.rule, take_preview.source, take_preview.metadata, take_preview.project_id,
+                              take_preview.expires_in, take_preview.unchanged, take_preview.key, take_preview.actor);
+  if take_preview.source = 'rollback' then
+    perform holdfast.refuse('RN005', 'a preview cannot have the source rollback', 'use rules.rollback', 'source');
+  end if;
+  perform rules.check_channel(take_preview.channel, take_preview.tenant);
+  perform rules.check_staging();
+  perform rules.check_targets(take_preview.channel);
+  facts.tenant := take_preview.tenant;
+  facts.project_id := take_preview.project_id;
+  facts.channel := take_preview.channel;
+  facts.source := take_preview.source;
+  facts.metadata := coalesce(take_preview.metadata, '{}');
+  facts.expires_at := holdfast.clock() + take_preview.expires_in;
+  return query select k.* from rules.keep_preview(
+    facts, rules.freeze_rule(take_preview.rule, true, author, take_preview.tenant), '{}', take_preview.unchanged,
+    take_preview.parent_run_id, take_preview.key, author) k;
+end
+$$;
+
+
+--
+-- Name: target_inputs(bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.target_inputs(step_ids bigint[]) RETURNS TABLE(step_id bigint, version text, input json)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  part record;  -- targets of one run under one policy: both are looked up once
+begin
+  for part in
+    select f.tenant, f.channel, f.undoes, f.is_settling, f.metadata ->> 'correlationId' as correlation_id,
+           (select p.tries from holdfast.step_policy(g.policy, g.kind, 'rules.target', f.tenant) p) as tries, g.ids
+      from (select s.run_id, s.policy, s.kind, array_agg(u.id) as ids
+              from unnest(target_inputs.step_ids) u (id)
+             cross join lateral (select h.run_id, h.policy, h.kind from holdfast.steps h where h.id = u.id offset 0) s
+             group by s.run_id, s.policy, s.kind) g
+     cross join lateral (select r.* from rules.run_facts r where r.run_id = g.run_id offset 0) f
+     where holdfast.matches_any(allowed, f.tenant)
+  loop
+    return query
+    select u.id, null::text,
+           case when s.error is null and m.retries is null and part.undoes is null and not part.is_settling
+                then row_to_json(v)
+                else rules.later_input(to_jsonb(v), s.error, m.retries, part.is_settling, o.undoes) end
+      from unnest(part.ids) u (id)
+     cross join lateral (select h.failures, h.error from holdfast.steps h where h.id = u.id offset 0) s
+     cross join lateral (
+       select t.item_id, t.currency, t.price_before, t.price_after, t.compare_at_before, t.compare_at_after,
+              t.writes_price, t.writes_compare_at, part.correlation_id, part.tries - s.failures as tries_left
+         from rules.target_values t where t.step_id = u.id offset 0) v
+      left join lateral (select k.retries from rules.target_marks k where k.step_id = u.id offset 0) m on true
+      left join lateral (
+        select jsonb_build_object('run_id', part.undoes, 'is_undone', h.state <> 'APPLIED', 'later', (
+                 select case when l.step_id <> w.step_id then jsonb_build_object(
+                          'run_id', l.run_id, 'unit_amount', l.price_after, 'compare_at', l.compare_at_after,
+                          'at', l.at) end
+                   from rules.ledger l
+                  where l.tenant = part.tenant and l.channel = part.channel and l.item_id = v.item_id
+                  order by l.id desc limit 1)) as undoes
+          from (select x.step_id from rules.target_values x
+                 where x.run_id = part.undoes and x.item_id = v.item_id offset 0) w
+         cross join lateral (select g.state from holdfast.steps g where g.id = w.step_id offset 0) h
+         where part.undoes is not null) o on true;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: undo_targets(bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.undo_targets(step_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  undone constant bigint[] := array(
+    select o.step_id
+      from unnest(undo_targets.step_ids) u (step_id)
+     cross join lateral (select t.run_id, t.item_id from rules.target_values t where t.step_id = u.step_id offset 0) v
+     cross join lateral (select g.undoes from rules.run_facts g where g.run_id = v.run_id offset 0) f
+     cross join lateral (select w.step_id from rules.target_values w
+                          where w.run_id = f.undoes and w.item_id = v.item_id offset 0) o);
+begin
+  if undone <> '{}' then
+    perform holdfast.set_actor('system', 'rollback', 'rolled back');
+    perform holdfast.undo_steps(undone);
+  end if;
+end
+$$;
+
+
+--
+-- Name: resolutions; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.resolutions (
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    resolved_at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text
+);
+
+ALTER TABLE ONLY holdfast.resolutions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: unknown_targets(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.unknown_targets(run_id uuid) RETURNS SETOF bigint
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT s.id
+    FROM (holdfast.run_steps n
+      JOIN holdfast.steps s ON ((s.id = n.step_id)))
+   WHERE ((n.run_id = unknown_targets.run_id) AND rules.is_unknown(s.error) AND (s.state = ANY (ARRAY['FAILED'::text, 'QUEUED'::text])) AND (NOT (EXISTS ( SELECT
+            FROM holdfast.resolutions x
+           WHERE ((x.step_id = s.id) AND (x.resolved_at >= s.finished_at))))))
+   ORDER BY s.id;
+END;
+
+
+--
+-- Name: unwanted_runs(integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.unwanted_runs(most integer) RETURNS uuid[]
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ARRAY( SELECT f.run_id
+            FROM (rules.run_facts f
+              JOIN holdfast.runs r ON (((r.id = f.run_id) AND (r.state = 'PREVIEW'::text))))
+           WHERE ((f.selection IS NULL) AND (f.expires_at < (holdfast.clock() - rules.kept_for('previews'::text))))
+           ORDER BY f.expires_at
+          LIMIT unwanted_runs.most) AS "array";
+END;
+
+
+--
+-- Name: validate_run_state(uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.validate_run_state(run_id uuid) RETURNS void
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  facts constant rules.run_facts := rules.facts_to_change(validate_run_state.run_id);
+  failed bigint;
+  others bigint;
+begin
+  if (select r.state from holdfast.runs r where r.id = facts.run_id) <> 'APPLIED' then
+    return;
+  end if;
+  select count(*) filter (where s.state = 'FAILED'), count(*) filter (where s.state <> 'FAILED')
+    into failed, others
+    from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+   where n.run_id = facts.run_id and s.state not in ('APPLIED', 'ROLLED_BACK') and rules.is_included(facts, s.id);
+  if failed > 0 then
+    perform holdfast.refuse('RN010', 'Run marked APPLIED but has failed targets',
+                            format('%s of run %s failed; `holdfast doctor` lists what else is broken', failed,
+                                   facts.run_id), facts.run_id::text);
+  end if;
+  if others > 0 then
+    perform holdfast.refuse('RN010', 'Run marked APPLIED but has targets that are not applied',
+                            format('%s of run %s; `holdfast doctor` lists what else is broken', others,
+                                   facts.run_id), facts.run_id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: violations(); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with targets as materialized (
+    select s.id, s.run_id, s.state, s.failures, s.finished_at, s.tenant, p.tries,
+           f.includes_others <> exists (select from rules.exceptions e where e.run_id = s.run_id and e.step_id = s.id)
+             as is_included
+      from holdfast.steps s
+      left join rules.run_facts f on f.run_id = s.run_id
+     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
+     where s.machine = 'rules.target'),
+  runs as materialized (
+    select r.*, f.included, f.is_open, f.includes_others, f.rolled_back, f.is_settling, p.plan, p.plan_hash, p.targets
+      from holdfast.runs r
+      left join rules.run_facts f on f.run_id = r.id
+      left join rules.plans p on p.run_id = r.id
+     where r.machine = 'rules.run')
+  select 'rule_run_has_a_plan', 'run ' || r.id, format('%s without facts or plan', r.state)
+    from runs r where r.included is null or r.plan_hash is null
+  union all
+  select 'plan_has_its_targets', 'run ' || r.id, format('the plan has %s targets, the run %s', r.targets, r.total)
+    from runs r where r.targets <> r.total
+  union all
+  select 'plan_is_as_hashed', 'run ' || r.id, format('the plan or a target differs from hash %s', r.plan_hash)
+    from runs r where rules.plan_digest(r.id, r.plan) <> r.plan_hash
+  union all
+  select 'rule_run_is_open_as_its_facts_say', 'run ' || r.id, format('%s, is_open %s', r.state, r.is_open)
+    from runs r where r.is_open <> (r.state in ('QUEUED', 'APPLYING'))
+  union all
+  select 'included_is_counted', 'run ' || r.id, format('%s included, counted %s', r.included, c.included)
+    from runs r,
+         lateral (select count(*) filter (where t.is_included) as included from targets t where t.run_id = r.id) c
+   where r.included <> c.included
+  union all
+  select 'applied_run_has_applied_targets', 'run ' || r.id, format('%s of its targets are not', c.others)
+    from runs r,
+         lateral (select count(*) as others from targets t
+                   where t.run_id = r.id and t.is_included and t.state not in ('APPLIED', 'ROLLED_BACK')) c
+   where r.state = 'APPLIED' and c.others > 0
+  union all
+  select 'rule_run_ends_by_its_targets', 'run ' || r.id,
+         format('%s with %s of %s applied', r.state, c.applied, r.included)
+    from runs r,
+         lateral (select count(*) filter (where t.state in ('APPLIED', 'ROLLED_BACK')) as applied
+                    from targets t where t.run_id = r.id) c
+   where (r.state = 'FAILED' and c.applied > 0) or (r.state = 'PARTIAL' and c.applied = 0)
+  union all
+  select 'rolled_back_is_counted', 'run ' || r.id, format('%s rolled back, counted %s', r.rolled_back, c.undone)
+    from runs r,
+         lateral (select count(*) as undone from targets t where t.run_id = r.id and t.state = 'ROLLED_BACK') c
+   where r.rolled_back <> c.undone
+  union all
+  select 'rolled_back_run_has_nothing_applied', 'run ' || r.id, format('%s of its targets are APPLIED', c.applied)
+    from runs r,
+         lateral (select count(*) as applied from targets t where t.run_id = r.id and t.state = 'APPLIED') c
+   where r.state = 'ROLLED_BACK' and c.applied > 0
+  union all
+  select 'settling_run_is_open', 'run ' || r.id, r.state from runs r where r.is_settling and not r.is_open
+  union all
+  select 'pass_is_over_as_its_run_is', 'run ' || a.pass_id, format('%s, is_over %s', r.state, a.is_over)
+    from rules.passes a join holdfast.runs r on r.id = a.pass_id where a.is_over <> (r.finished_at is not null)
+  union all
+  select 'rule_run_times_in_order', 'run ' || r.id, format('queued %s, started %s, finished %s', r.queued_at,
+                                                             r.started_at, r.finished_at)
+    from runs r where r.queued_at > r.started_at or r.started_at > r.finished_at
+  union all
+  select 'target_has_values', 'step ' || t.id, 'it is a target, but rules.target_values has no row of it'
+    from targets t where not exists (select from rules.target_values v where v.step_id = t.id and v.run_id = t.run_id)
+  union all
+  select 'values_have_a_target', 'step ' || v.step_id, 'there is no such target'
+    from rules.target_values v where not exists (select from holdfast.steps s where s.id = v.step_id)
+     and exists (select from rules.run_facts f where f.run_id = v.run_id)
+  union all
+  select 'left_out_is_untouched', 'step ' || t.id, format('%s, but it is not included', t.state)
+    from targets t where not t.is_included and t.state <> 'PREVIEW'
+  union all
+  select 'attempts_are_in_budget', 'step ' || t.id, format('%s after %s failures of %s', t.state, t.failures, t.tries)
+    from targets t where t.failures < 0 or (t.failures >= t.tries and t.state <> 'FAILED')
+  union all
+  select 'applied_has_applied_at', 'step ' || t.id, t.state
+    from targets t where t.state = 'APPLIED' and t.finished_at is null
+  union all
+  select 'applied_is_in_the_ledger', 'step ' || t.id, t.state
+    from targets t where t.state in ('APPLIED', 'ROLLED_BACK')
+     and not exists (select from rules.ledger l where l.step_id = t.id)
+     and t.finished_at > holdfast.clock() - rules.kept_for('ledger')
+  union all
+  select 'ledger_has_applied_targets', 'step ' || t.id, format('%s, but the ledger has it', t.state)
+    from targets t where t.state not in ('APPLIED', 'ROLLED_BACK')
+     and exists (select from rules.ledger l where l.step_id = t.id)
+  union all
+  select 'item_is_in_one_open_run', v.item_id, format('%s open runs of channel %s', count(*), f.channel)
+    from runs r
+    join rules.run_facts f on f.run_id = r.id
+    join rules.target_values v on v.run_id = r.id
+   where r.state in ('QUEUED', 'APPLYING')
+     and r.includes_others <> exists (select from rules.exceptions e where e.run_id = r.id and e.step_id = v.step_id)
+   group by f.tenant, f.channel, v.item_id
+  having count(*) > 1;
+$$;
+
+
+--
+-- Name: write_completed(rules.passes, rules.run_facts, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.write_completed(pass rules.passes, facts rules.run_facts, state text) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
+  select holdfast.clock(), format('%s:reconciliation:%s', pass.run_id, pass.no), pass.tenant,
+         'automation.reconciliation.completed',
+         jsonb_build_object('runId', pass.run_id, 'pass', pass.no, 'kind', pass.pass, 'status', write_completed.state,
+                            'totalChecked', coalesce(sum(p.checked), 0), 'mismatches', coalesce(sum(p.mismatches), 0),
+                            'superseded', coalesce(sum(p.superseded), 0),
+                            'unverifiable', coalesce(sum(p.unverifiable), 0), 'unknown', coalesce(sum(p.unknown), 0)),
+         pass.run_id, facts.metadata ->> 'correlationId', session_user
+    from rules.pass_parts p where p.pass_id = pass.pass_id
+  on conflict (event_key, tenant) do nothing;
+$$;
+
+
+--
+-- Name: write_event(text, text, jsonb, text, text, uuid); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.write_event(event_key text, event_type text, payload jsonb DEFAULT '{}'::jsonb, tenant text DEFAULT 'default'::text, correlation_id text DEFAULT NULL::text, run_id uuid DEFAULT NULL::uuid) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+  event_id bigint;
+begin
+  perform holdfast.check_tenant(write_event.tenant);
+  perform holdfast.check_name('event_key', coalesce(write_event.event_key, ''), 400);
+  perform holdfast.check_name('event_type', coalesce(write_event.event_type, ''));
+  perform holdfast.check_name('correlation_id', write_event.correlation_id, 400);
+  perform holdfast.check_size('payload', write_event.payload);
+  if write_event.run_id is not null and not exists (
+       select from rules.run_facts f where f.run_id = write_event.run_id and f.tenant = write_event.tenant) then
+    perform holdfast.refuse('RN004', format('there is no rule run %s of tenant %s', write_event.run_id,
+                                            write_event.tenant), 'leave run_id out', 'run_id');
+  end if;
+  event_id := rules.derived_event(write_event.event_key, write_event.tenant);
+  if event_id is not null then
+    return event_id;
+  end if;
+  insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
+  values (holdfast.clock(), write_event.event_key, write_event.tenant, write_event.event_type,
+          coalesce(write_event.payload, '{}'), write_event.run_id,
+          coalesce(write_event.correlation_id, (select f.metadata ->> 'correlationId' from rules.run_facts f
+                                                 where f.run_id = write_event.run_id)), session_user)
+  on conflict (event_key, tenant) do nothing  -- guard: once
+  returning id into event_id;
+  if event_id is null then
+    select e.id into strict event_id from rules.stored_events e
+     where e.event_key = write_event.event_key and e.tenant = write_event.tenant;
+  end if;
+  return event_id;
+end
+$$;
+
+
+--
+-- Name: stored_events; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.stored_events (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    event_key text NOT NULL,
+    tenant text NOT NULL,
+    event_type text NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    run_id uuid,
+    correlation_id text,
+    written_by text NOT NULL
+);
+
+ALTER TABLE ONLY rules.stored_events FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: write_waiting(rules.run_facts, text, text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.write_waiting(facts rules.run_facts, event_key text, reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
+   VALUES (holdfast.clock(), write_waiting.event_key, (write_waiting.facts).tenant, 'automation.run.waiting'::text, jsonb_build_object('runId', (write_waiting.facts).run_id, 'ruleId', (write_waiting.facts).rule_id, 'channel', (write_waiting.facts).channel, 'reason', write_waiting.reason), (write_waiting.facts).run_id, ((write_waiting.facts).metadata ->> 'correlationId'::text), SESSION_USER) ON CONFLICT(event_key, tenant) DO NOTHING;
+END;
+
+
+--
 -- Name: cancel_open(text[], text); Type: FUNCTION; Schema: work; Owner: -
 --
 
@@ -12495,22 +20456,6 @@ CREATE VIEW flow.tasks WITH (security_invoker='true') AS
 
 
 --
--- Name: resolutions; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.resolutions (
-    step_id bigint NOT NULL,
-    tenant text NOT NULL,
-    resolved_at timestamp with time zone NOT NULL,
-    actor text NOT NULL,
-    login text,
-    reason text
-);
-
-ALTER TABLE ONLY holdfast.resolutions FORCE ROW LEVEL SECURITY;
-
-
---
 -- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -12543,7 +20488,9 @@ CREATE TABLE holdfast.faces (
     starts text,
     is_open text,
     cancels text,
-    prunes text
+    prunes text,
+    ages text,
+    unwanted text
 );
 
 
@@ -12876,6 +20823,16 @@ CREATE TABLE holdfast.role_tenants (
 
 
 --
+-- Name: run_choices; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.run_choices (
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL
+);
+
+
+--
 -- Name: run_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -12890,7 +20847,7 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
     r.succeeded,
     r.failed,
     r.cancelled,
-    ((((r.total - r.live) - r.succeeded) - r.failed) - r.cancelled) AS waiting,
+    (u.rest - u.unadmitted) AS waiting,
     r.created_at,
     r.started_at,
     r.finished_at,
@@ -12907,9 +20864,28 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
         END AS outcome,
     ( SELECT m.label
            FROM holdfast.machines m
-          WHERE (m.machine = r.machine)) AS label
-   FROM (holdfast.runs r
+          WHERE (m.machine = r.machine)) AS label,
+    COALESCE(r.queued_at,
+        CASE
+            WHEN (t.phase <> 'shut'::text) THEN r.created_at
+            ELSE NULL::timestamp with time zone
+        END) AS queued_at,
+    r.window_size,
+    r.to_admit,
+    u.unadmitted,
+    r.left_out,
+    r.halt,
+    r.halted_at,
+    r.halted_by,
+    r.halt_reason
+   FROM ((holdfast.runs r
      LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))))
+     CROSS JOIN LATERAL ( SELECT e.rest,
+                CASE
+                    WHEN ((r.window_size IS NOT NULL) OR (t.phase = 'shut'::text) OR (r.halt = 'stopped'::text)) THEN e.rest
+                    ELSE 0
+                END AS unadmitted
+           FROM ( SELECT ((((r.total - r.live) - r.succeeded) - r.failed) - r.cancelled) AS rest) e) u)
   WHERE COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
@@ -13071,8 +21047,9 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN ((s.parked_for = 'limit'::text) AND (l.open_until IS NOT NULL)) THEN 'breaker open'::text
             WHEN ((s.parked_for = 'limit'::text) AND l.is_paused) THEN 'upstream paused'::text
             WHEN (s.parked_for = 'limit'::text) THEN 'limited'::text
-            WHEN (s.parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (s.lease_id IS NOT NULL) THEN 'held'::text
+            WHEN ((u.halt = 'paused'::text) AND (COALESCE(s.due_at, s.parked_due_at) IS NOT NULL)) THEN 'paused'::text
+            WHEN (s.parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (s.waits > 0) THEN 'waiting'::text
             WHEN (s.due_at > holdfast.clock()) THEN 'later'::text
             WHEN (s.due_at IS NOT NULL) THEN 'due'::text
@@ -13092,6 +21069,11 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.finished_at IS NOT NULL) THEN 'over'::text
             WHEN (t.phase = 'open_or_over'::text) THEN 'open'::text
+            WHEN (t.phase = 'open_or_held'::text) THEN
+            CASE
+                WHEN (s.lease_id IS NULL) THEN 'open'::text
+                ELSE 'held'::text
+            END
             ELSE t.phase
         END AS phase,
         CASE
@@ -13104,8 +21086,12 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
           WHERE (m.machine = s.machine)) AS label,
     l.name AS limited_by,
     l.until AS limited_until
-   FROM ((holdfast.steps s
+   FROM (((holdfast.steps s
      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+     LEFT JOIN LATERAL ( SELECT r.halt
+           FROM holdfast.runs r
+          WHERE (r.id = s.run_id)
+         OFFSET 0) u ON ((s.finished_at IS NULL)))
      LEFT JOIN LATERAL ( SELECT h.name,
             h.open_until,
             (p.until > holdfast.clock()) AS is_paused,
@@ -13136,7 +21122,7 @@ CREATE VIEW holdfast.step_story WITH (security_invoker='true') AS
     j.to_state,
     j.actor_kind,
     j.actor,
-    j.reason AS said,
+    j.reason AS message,
     j.error AS payload,
     j.login
    FROM holdfast.journal j
@@ -13152,7 +21138,7 @@ UNION ALL
     NULL::text AS to_state,
     NULL::text AS actor_kind,
     NULL::text AS actor,
-    n.message AS said,
+    n.message,
     n.payload,
     NULL::text AS login
    FROM holdfast.notes n
@@ -13232,6 +21218,377 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
            FROM holdfast.steps s
           WHERE ((s.lease_until IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
           GROUP BY s.lease_owner) h ON ((h.lease_owner = w.worker)));
+
+
+--
+-- Name: event_log_id_seq; Type: SEQUENCE; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.event_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME ingest.event_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: events; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.events WITH (security_invoker='true') AS
+ SELECT id,
+    at,
+    feed,
+    run_id,
+    trace_id,
+    event,
+    severity,
+    partition_id,
+    message,
+    body,
+    tenant
+   FROM ingest.event_log e
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: feed_watermarks; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.feed_watermarks (
+    feed text NOT NULL,
+    tenant text NOT NULL,
+    last_updated_at timestamp with time zone NOT NULL,
+    last_run_id uuid,
+    last_run_completed_at timestamp with time zone,
+    changed_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY ingest.feed_watermarks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: feeds; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.feeds WITH (security_invoker='true') AS
+ SELECT f.feed,
+    f.tenant,
+    f.raw_name,
+    f.settings,
+    f.defined_at,
+    w.last_updated_at AS watermark,
+    n.run_id,
+    n.state
+   FROM ((ingest.known_feeds f
+     LEFT JOIN ingest.feed_watermarks w ON ((w.feed = f.feed)))
+     LEFT JOIN LATERAL ( SELECT r.run_id,
+            r.state
+           FROM ingest.run_facts r
+          WHERE (r.feed = f.feed)
+          ORDER BY r.no DESC
+         LIMIT 1) n ON (true))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: known_feeds_id_seq; Type: SEQUENCE; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.known_feeds ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME ingest.known_feeds_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: messages; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.messages WITH (security_invoker='true') AS
+ WITH delivered AS (
+         SELECT s.id,
+            s.run_id,
+            s.attempt,
+            s.failures,
+            s.input,
+            s.created_at,
+            s.cursor,
+                CASE
+                    WHEN (s.state = 'completed'::text) THEN 'settled'::text
+                    WHEN (s.state = 'failed'::text) THEN 'dead'::text
+                    WHEN (s.state = 'cancelled'::text) THEN 'cancelled'::text
+                    WHEN (s.lease_id IS NOT NULL) THEN 'locked'::text
+                    WHEN (s.due_at > holdfast.clock()) THEN 'scheduled'::text
+                    ELSE 'queued'::text
+                END AS state,
+                CASE
+                    WHEN (s.lease_id IS NOT NULL) THEN (s.failures + 1)
+                    ELSE s.failures
+                END AS delivery_count
+           FROM holdfast.steps s
+          WHERE ((s.machine = ANY (ARRAY['ingest.partition'::text, 'ingest.consolidation'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+        )
+ SELECT 'work-items'::text AS queue,
+    format('%s:%s:%s'::text, p.run_id, p.partition_id, p.next_offset) AS message_id,
+    'WORK_ITEM'::text AS type,
+    p.run_id,
+    (p.work_item_payload ->> 'traceId'::text) AS trace_id,
+    (p.work_item_payload || jsonb_build_object('offset', p.next_offset)) AS body,
+    d.delivery_count,
+    d.state,
+    p.updated_at AS at
+   FROM (ingest.partitions p
+     JOIN delivered d ON ((d.id = p.step_id)))
+UNION ALL
+ SELECT 'work-done'::text AS queue,
+    format('%s:%s:%s'::text, e.run_id, e.partition_id, e.id) AS message_id,
+    e.event AS type,
+    e.run_id,
+    e.trace_id,
+    e.body,
+    1 AS delivery_count,
+    'settled'::text AS state,
+    e.at
+   FROM ingest.event_log e
+  WHERE ((e.event = 'WORK_DONE'::text) AND COALESCE((e.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+UNION ALL
+ SELECT 'consolidate'::text AS queue,
+    format('%s:%s'::text, d.run_id, d.id) AS message_id,
+    'CONSOLIDATE'::text AS type,
+    d.run_id,
+    (d.input #>> '{message,traceId}'::text[]) AS trace_id,
+    (d.input -> 'message'::text) AS body,
+    d.delivery_count,
+    d.state,
+    d.created_at AS at
+   FROM delivered d
+  WHERE (d.input ? 'message'::text);
+
+
+--
+-- Name: partition_progress; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.partition_progress WITH (security_invoker='true') AS
+ SELECT run_id,
+    partition_id,
+    next_offset,
+    completed,
+    created_at,
+    updated_at
+   FROM ingest.partitions p
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: payloads; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.payloads (
+    feed_id integer NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    payload jsonb NOT NULL,
+    updated_at timestamp with time zone,
+    deleted boolean DEFAULT false NOT NULL,
+    changed_at timestamp with time zone NOT NULL
+)
+PARTITION BY LIST (feed_id);
+
+ALTER TABLE ONLY ingest.payloads FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prices; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.prices (
+    id bigint NOT NULL,
+    feed text NOT NULL,
+    tenant text NOT NULL,
+    priority integer NOT NULL,
+    criteria jsonb DEFAULT '{}'::jsonb NOT NULL,
+    markup numeric NOT NULL,
+    rating text,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT criteria_is_an_object CHECK ((jsonb_typeof(criteria) = 'object'::text)),
+    CONSTRAINT markup_is_positive CHECK ((markup > (0)::numeric))
+);
+
+ALTER TABLE ONLY ingest.prices FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prices_id_seq; Type: SEQUENCE; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.prices ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME ingest.prices_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: pricing_rules; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.pricing_rules WITH (security_invoker='true') AS
+ SELECT id,
+    feed,
+    priority,
+    criteria,
+    markup,
+    rating,
+    created_at,
+    tenant
+   FROM ingest.prices p
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: quarantine; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.quarantine WITH (security_invoker='true') AS
+ SELECT id,
+    run_id,
+    feed,
+    partition_id,
+    stage,
+    key,
+    record,
+    error,
+    at,
+    tenant
+   FROM ingest.quarantined q
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: quarantined_id_seq; Type: SEQUENCE; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.quarantined ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME ingest.quarantined_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: run_facts_no_seq; Type: SEQUENCE; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.run_facts ALTER COLUMN no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME ingest.run_facts_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: run_metadata; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.run_metadata WITH (security_invoker='true') AS
+ SELECT run_id,
+    run_type,
+    expected_workers,
+    completed_workers,
+    failed_workers,
+    watermark_before,
+    watermark_after,
+    started_at,
+    completed_at,
+    feed,
+    state,
+    forced,
+    updated_from,
+    updated_to,
+    records,
+    quarantined,
+    deleted,
+    reason,
+    trace_id,
+    tenant,
+    estimated,
+    is_backfill,
+    rounds,
+    no
+   FROM ingest.run_facts r
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: sightings; Type: TABLE; Schema: ingest; Owner: -
+--
+
+CREATE TABLE ingest.sightings (
+    feed_id integer NOT NULL,
+    run_no bigint NOT NULL,
+    seen_no bigint NOT NULL,
+    seen_by bigint NOT NULL,
+    seen_round smallint NOT NULL,
+    consolidated boolean DEFAULT false NOT NULL,
+    repeated boolean DEFAULT false NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    target_key text
+)
+PARTITION BY LIST (feed_id);
+
+ALTER TABLE ONLY ingest.sightings FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: watermarks; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.watermarks WITH (security_invoker='true') AS
+ SELECT feed,
+    tenant,
+    last_updated_at,
+    last_run_id,
+    last_run_completed_at,
+    changed_at,
+    jsonb_build_object('lastUpdatedAt', replace(to_char((last_updated_at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text), '.000000'::text, ''::text), 'lastRunId', last_run_id, 'lastRunCompletedAt', replace(to_char((last_run_completed_at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text), '.000000'::text, ''::text)) AS document
+   FROM ingest.feed_watermarks w
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: worker_runs; Type: VIEW; Schema: ingest; Owner: -
+--
+
+CREATE VIEW ingest.worker_runs WITH (security_invoker='true') AS
+ SELECT id,
+    run_id,
+    partition_id,
+    worker_id,
+    status,
+    records_processed,
+    error_message,
+    work_item_payload,
+    started_at,
+    completed_at
+   FROM ingest.partitions p
+  WHERE ((worker_id IS NOT NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -13559,6 +21916,414 @@ CREATE VIEW ops.worker_utilization WITH (security_invoker='true') AS
 
 
 --
+-- Name: channels; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.channels WITH (security_invoker='true') AS
+ SELECT channel,
+    tenant AS tenant_id,
+    kind,
+    about,
+    batch,
+    request_timeout,
+    target_timeout,
+    ('rules:'::text || channel) AS queue,
+    defined_at,
+    defined_by,
+    ( SELECT count(*) AS count
+           FROM rules.run_facts f
+          WHERE ((f.channel = c.channel) AND f.is_open AND ((c.tenant = '*'::text) OR (f.tenant = c.tenant)))) AS open_runs
+   FROM rules.known_channels c
+  WHERE ((tenant = '*'::text) OR COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: events; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.events WITH (security_invoker='true') AS
+ SELECT j.id,
+    format('%s:%s:%s'::text, j.run_id, t.type, j.id) AS event_key,
+    f.tenant AS tenant_id,
+    ('automation.run.'::text || t.type) AS event_type,
+    jsonb_strip_nulls(jsonb_build_object('runId', j.run_id, 'ruleId', f.rule_id, 'channel', f.channel, 'from', NULLIF(j.from_state, 'new'::text), 'status', j.to_state, 'actorKind', j.actor_kind, 'actor', j.actor, 'reason', j.reason)) AS payload,
+    f.run_id AS rule_run_id,
+    (f.metadata ->> 'correlationId'::text) AS correlation_id,
+    j.at AS created_at
+   FROM ((rules.run_facts f
+     JOIN holdfast.journal j ON (((j.run_id = f.run_id) AND (j.step_id IS NULL))))
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (j.event = 'created'::text) THEN 'previewed'::text
+                    WHEN (j.event = 'reopened'::text) THEN 'retried'::text
+                    WHEN (j.to_state = 'APPLYING'::text) THEN 'started'::text
+                    ELSE lower(j.to_state)
+                END AS type) t)
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
+UNION ALL
+ SELECT j.id,
+    format('%s:%s:apply:%s'::text, n.run_id, n.step_id, ( SELECT count(*) AS count
+           FROM holdfast.journal b
+          WHERE ((b.step_id = j.step_id) AND (b.id < j.id) AND (b.event = ANY (ARRAY['retried'::text, 'failed'::text, 'expired'::text]))))) AS event_key,
+    f.tenant AS tenant_id,
+    'automation.target.apply'::text AS event_type,
+    jsonb_build_object('targetId', n.step_id, 'runId', n.run_id) AS payload,
+    f.run_id AS rule_run_id,
+    (f.metadata ->> 'correlationId'::text) AS correlation_id,
+    j.at AS created_at
+   FROM ((rules.run_facts f
+     JOIN holdfast.run_steps n ON ((n.run_id = f.run_id)))
+     JOIN holdfast.journal j ON (((j.step_id = n.step_id) AND (j.event = 'claimed'::text))))
+  WHERE ((COALESCE(( SELECT b.event
+           FROM holdfast.journal b
+          WHERE ((b.step_id = j.step_id) AND (b.id < j.id))
+          ORDER BY b.id DESC
+         LIMIT 1), ''::text) <> ALL (ARRAY['released'::text, 'snoozed'::text])) AND COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+UNION ALL
+ SELECT c.id,
+    format('%s:breaker:%s'::text, c.name, c.id) AS event_key,
+    c.tenant AS tenant_id,
+    ('automation.channel.'::text ||
+        CASE c.event
+            WHEN 'opened'::text THEN 'paused'::text
+            ELSE 'resumed'::text
+        END) AS event_type,
+    jsonb_strip_nulls(jsonb_build_object('channel', substr(c.name, 7), 'message',
+        CASE c.event
+            WHEN 'opened'::text THEN 'Circuit breaker triggered'::text
+            ELSE NULL::text
+        END, 'until', (c.payload -> 'until'::text), 'failures', (c.payload -> 'failures'::text))) AS payload,
+    NULL::uuid AS rule_run_id,
+    NULL::text AS correlation_id,
+    c.at AS created_at
+   FROM holdfast.limit_changes c
+  WHERE ((c.name >= 'rules:'::text) AND (c.name < 'rules;'::text) AND (c.event = ANY (ARRAY['opened'::text, 'closed'::text])) AND COALESCE((c.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+UNION ALL
+ SELECT e.id,
+    e.event_key,
+    e.tenant AS tenant_id,
+    e.event_type,
+    e.payload,
+    e.run_id AS rule_run_id,
+    e.correlation_id,
+    e.at AS created_at
+   FROM rules.stored_events e
+  WHERE COALESCE((e.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: ledger; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.ledger (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    channel text NOT NULL,
+    item_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    price_before bigint NOT NULL,
+    price_after bigint NOT NULL,
+    compare_at_before bigint,
+    compare_at_after bigint,
+    source text NOT NULL,
+    effect text NOT NULL,
+    rule_id text NOT NULL,
+    rule_version integer NOT NULL,
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    CONSTRAINT known_effect CHECK ((effect = ANY (ARRAY['written'::text, 'found'::text])))
+);
+
+ALTER TABLE ONLY rules.ledger FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: metrics; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.metrics WITH (security_invoker='true') AS
+ WITH counted AS (
+         SELECT f.tenant,
+            f.channel,
+            sum(f.applies) AS applies,
+            sum(f.ended) AS ended,
+            sum(f.duration_ms) AS duration_ms,
+            (array_agg(f.success_rate ORDER BY f.rated_at DESC NULLS LAST))[1] AS success_rate,
+            sum(f.retries) AS retries,
+            sum(f.rate_limits) AS rate_limits
+           FROM rules.figures f
+          WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
+          GROUP BY f.tenant, f.channel
+        ), dead AS (
+         SELECT d_1.tenant,
+            substr(d_1.kind, 7) AS channel,
+            count(*) AS targets
+           FROM holdfast.dead_steps d_1
+          WHERE (d_1.machine = 'rules.target'::text)
+          GROUP BY d_1.tenant, d_1.kind
+        )
+ SELECT m.name,
+    m.unit,
+    m.kind,
+    COALESCE(c.tenant, d.tenant) AS tenant_id,
+    COALESCE(c.channel, d.channel) AS channel,
+    m.value,
+        CASE
+            WHEN (m.kind = 'histogram'::text) THEN jsonb_build_object('count', c.ended, 'atMost', ( SELECT jsonb_object_agg(b.bound, b.counted) AS jsonb_object_agg
+               FROM ( SELECT u.bound,
+                        sum((u.counted)::bigint) AS counted
+                       FROM (rules.figures f
+                         CROSS JOIN LATERAL jsonb_each_text(f.durations) u(bound, counted))
+                      WHERE ((f.tenant = c.tenant) AND (f.channel = c.channel))
+                      GROUP BY u.bound) b))
+            ELSE NULL::jsonb
+        END AS buckets
+   FROM ((counted c
+     FULL JOIN dead d ON (((d.tenant = c.tenant) AND (d.channel = c.channel))))
+     CROSS JOIN LATERAL ( VALUES ('rules.apply.count'::text,'runs'::text,'counter'::text,COALESCE(c.applies, (0)::numeric)), ('rules.apply.duration_ms'::text,'milliseconds'::text,'histogram'::text,COALESCE(c.duration_ms, (0)::numeric)), ('rules.apply.success_rate'::text,'percent'::text,'gauge'::text,c.success_rate), ('rules.dlq.size'::text,'targets'::text,'gauge'::text,COALESCE(d.targets, (0)::bigint)), ('rules.target.retries'::text,'retries'::text,'counter'::text,COALESCE(c.retries, (0)::numeric)), ('rules.429.count'::text,'errors'::text,'counter'::text,COALESCE(c.rate_limits, (0)::numeric))) m(name, unit, kind, value));
+
+
+--
+-- Name: mismatches; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.mismatches WITH (security_invoker='true') AS
+ SELECT x.run_id AS rule_run_id,
+    x.step_id AS target_id,
+    v.item_id,
+    x.currency,
+    x.expected,
+    x.expected_compare_at,
+    x.actual,
+    x.actual_compare_at,
+    x.actual_currency,
+    x.difference,
+    w.first_seen_at,
+    x.at AS last_seen_at,
+    w.seen,
+    COALESCE((a.no >= ( SELECT max(b.no) AS max
+           FROM (rules.passes b
+             JOIN holdfast.runs r ON ((r.id = b.pass_id)))
+          WHERE ((b.run_id = x.run_id) AND (r.state = 'done'::text)))), true) AS is_current,
+    a.no AS last_pass,
+    a.channel,
+    a.tenant AS tenant_id
+   FROM (((rules.findings x
+     JOIN rules.passes a ON ((a.pass_id = x.pass_id)))
+     JOIN rules.target_values v ON ((v.step_id = x.step_id)))
+     CROSS JOIN LATERAL ( SELECT min(y.at) AS first_seen_at,
+            (count(*))::integer AS seen,
+            max(b.no) AS last_no
+           FROM (rules.findings y
+             JOIN rules.passes b ON ((b.pass_id = y.pass_id)))
+          WHERE ((y.run_id = x.run_id) AND (y.step_id = x.step_id) AND (y.finding = 'mismatch'::text))) w)
+  WHERE ((x.finding = 'mismatch'::text) AND (a.no = w.last_no) AND COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: price_changes; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.price_changes WITH (security_invoker='true') AS
+ SELECT id,
+    tenant AS tenant_id,
+    channel,
+    item_id,
+    jsonb_build_object('unit_amount', price_before, 'currency', currency, 'compare_at', compare_at_before) AS old_json,
+    jsonb_build_object('unit_amount', price_after, 'currency', currency, 'compare_at', compare_at_after) AS new_json,
+    source,
+    effect,
+    rule_id,
+    rule_version,
+    run_id AS rule_run_id,
+    step_id AS target_id,
+    at AS changed_at
+   FROM rules.ledger l
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: reconciliations; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.reconciliations WITH (security_invoker='true') AS
+ SELECT a.run_id,
+    a.no,
+    a.pass,
+    a.pass_id,
+    r.state AS status,
+    c.total_checked,
+    c.mismatches,
+    c.superseded,
+    c.unverifiable,
+    c.unknown,
+    round(((100)::numeric - ((100.0 * (c.mismatches)::numeric) / (NULLIF(((c.total_checked - c.superseded) - c.unverifiable), 0))::numeric)), 2) AS accuracy,
+    a.channel,
+    a.due_at,
+    r.started_at,
+    r.finished_at,
+    a.corrects,
+    a.correction AS correction_run_id,
+    a.tenant AS tenant_id
+   FROM ((rules.passes a
+     JOIN holdfast.runs r ON ((r.id = a.pass_id)))
+     CROSS JOIN LATERAL ( SELECT (COALESCE(sum(p.checked), (0)::bigint))::integer AS total_checked,
+            (COALESCE(sum(p.mismatches), (0)::bigint))::integer AS mismatches,
+            (COALESCE(sum(p.superseded), (0)::bigint))::integer AS superseded,
+            (COALESCE(sum(p.unverifiable), (0)::bigint))::integer AS unverifiable,
+            (COALESCE(sum(p.unknown), (0)::bigint))::integer AS unknown
+           FROM rules.pass_parts p
+          WHERE (p.pass_id = a.pass_id)) c)
+  WHERE COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: refusals; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.refusals WITH (security_invoker='true') AS
+ SELECT x.id,
+    x.run_id AS rule_run_id,
+    x.item_id,
+    x.reason,
+    x.message,
+    x.currency,
+    x.price_before,
+    x.price_after,
+    f.tenant AS tenant_id
+   FROM (rules.refused_items x
+     JOIN rules.run_facts f ON ((f.run_id = x.run_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: refused_items_id_seq; Type: SEQUENCE; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.refused_items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rules.refused_items_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: rule_list; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.rule_list WITH (security_invoker='true') AS
+ SELECT DISTINCT ON (tenant, rule_id) rule_id,
+    tenant AS tenant_id,
+    version,
+    definition,
+    defined_at,
+    defined_by
+   FROM rules.rule_versions v
+  WHERE ((NOT is_draft) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+  ORDER BY tenant, rule_id, version DESC;
+
+
+--
+-- Name: rule_runs; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.rule_runs WITH (security_invoker='true') AS
+ SELECT f.run_id AS id,
+    f.tenant AS tenant_id,
+    f.project_id,
+    f.rule_id,
+    f.channel,
+    f.source,
+    r.state AS status,
+    f.metadata,
+    p.plan_hash,
+    f.expires_at,
+    jsonb_build_object('targets', p.targets, 'included', f.included, 'applied', r.succeeded, 'failed', r.failed, 'unknown', f.unknown, 'left', GREATEST(((f.included - r.succeeded) - r.failed), 0), 'unchanged', p.unchanged, 'refused', p.refused, 'rolledBack', f.rolled_back) AS counts,
+    holdfast.error_text(f.error) AS error,
+    r.queued_at,
+    r.started_at,
+    r.finished_at,
+    r.of_run AS parent_run_id,
+    f.rule_version,
+    COALESCE(f.reason, r.halt_reason) AS reason,
+    r.created_at,
+    p.plan,
+    r.halt
+   FROM ((rules.run_facts f
+     JOIN rules.plans p ON ((p.run_id = f.run_id)))
+     JOIN holdfast.runs r ON ((r.id = f.run_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: rule_targets; Type: VIEW; Schema: rules; Owner: -
+--
+
+CREATE VIEW rules.rule_targets WITH (security_invoker='true') AS
+ SELECT n.step_id AS id,
+    n.run_id AS rule_run_id,
+    v.item_id,
+    (f.includes_others <> (EXISTS ( SELECT
+           FROM rules.exceptions e
+          WHERE ((e.run_id = n.run_id) AND (e.step_id = n.step_id))))) AS included,
+    s.state AS status,
+    GREATEST((s.failures - ((s.state = 'FAILED'::text))::integer), 0) AS attempts,
+    (COALESCE(m.tries_before, 0) + GREATEST((s.failures - ((s.state = 'FAILED'::text))::integer), 0)) AS apply_seq,
+    jsonb_build_object('unit_amount', v.price_before, 'currency', v.currency, 'compare_at', v.compare_at_before) AS before_json,
+    jsonb_build_object('unit_amount', v.price_after, 'currency', v.currency, 'compare_at', v.compare_at_after) AS after_json,
+        CASE
+            WHEN (s.state = 'FAILED'::text) THEN COALESCE((s.error ->> 'reason'::text),
+            CASE
+                WHEN (((s.error ->> 'unknown'::text) = 'true'::text) OR ((s.error ->> 'type'::text) = 'LeaseExpired'::text)) THEN 'outcome_unknown'::text
+                WHEN (s.failures >= ( SELECT p.tries
+                   FROM holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable))) THEN 'max_retries'::text
+                ELSE 'unrecoverable'::text
+            END)
+            ELSE NULL::text
+        END AS reason,
+    holdfast.error_text(s.error) AS error,
+        CASE
+            WHEN (s.state = 'FAILED'::text) THEN ((COALESCE((s.error ->> 'reason'::text), ''::text) <> ALL (ARRAY['stale'::text, 'conflict'::text])) AND COALESCE(
+            CASE
+                WHEN (jsonb_typeof((s.error -> 'retryable'::text)) = 'boolean'::text) THEN ((s.error -> 'retryable'::text))::boolean
+                ELSE NULL::boolean
+            END, (COALESCE((s.error ->> 'class'::text), ''::text) <> ALL (ARRAY['NOT_FOUND'::text, 'AUTHORIZATION'::text, 'VALIDATION'::text]))))
+            ELSE NULL::boolean
+        END AS retryable,
+        CASE s.state
+            WHEN 'APPLIED'::text THEN s.finished_at
+            WHEN 'ROLLED_BACK'::text THEN ( SELECT l.at
+               FROM rules.ledger l
+              WHERE (l.step_id = s.id))
+            ELSE NULL::timestamp with time zone
+        END AS applied_at,
+    s.claimed_at AS last_attempt_at,
+    COALESCE(s.due_at, s.parked_due_at) AS next_due_at,
+        CASE
+            WHEN (s.state = 'FAILED'::text) THEN ( SELECT x.resolved_at
+               FROM holdfast.resolutions x
+              WHERE ((x.step_id = s.id) AND (x.resolved_at >= s.finished_at)))
+            ELSE NULL::timestamp with time zone
+        END AS resolved_at,
+    s.tenant AS tenant_id,
+    (s.error ->> 'class'::text) AS error_class,
+    (s.error -> 'found'::text) AS found_json,
+    v.writes_price,
+    v.writes_compare_at,
+    ((s.error #>> '{later,run_id}'::text[]))::uuid AS later_run_id
+   FROM ((((holdfast.run_steps n
+     JOIN rules.run_facts f ON ((f.run_id = n.run_id)))
+     JOIN rules.target_values v ON ((v.step_id = n.step_id)))
+     JOIN holdfast.steps s ON ((s.id = n.step_id)))
+     LEFT JOIN rules.target_marks m ON ((m.step_id = n.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
 -- Name: audit_logs; Type: VIEW; Schema: work; Owner: -
 --
 
@@ -13584,6 +22349,14 @@ ALTER TABLE ONLY flow.definitions
 
 
 --
+-- Name: runs admission_is_counted; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT admission_is_counted CHECK (((to_admit >= 0) AND (left_out >= 0) AND (first_left >= 0))) NOT VALID;
+
+
+--
 -- Name: edges edges_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -13597,6 +22370,22 @@ ALTER TABLE ONLY holdfast.edges
 
 ALTER TABLE ONLY holdfast.faces
     ADD CONSTRAINT faces_pkey PRIMARY KEY (face);
+
+
+--
+-- Name: steps failures_are_counted; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.steps
+    ADD CONSTRAINT failures_are_counted CHECK ((failures >= 0)) NOT VALID;
+
+
+--
+-- Name: runs halt_is_whole; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT halt_is_whole CHECK (((halt IS NULL) = (halted_at IS NULL))) NOT VALID;
 
 
 --
@@ -13621,6 +22410,22 @@ ALTER TABLE ONLY holdfast.keys
 
 ALTER TABLE ONLY holdfast.kinds
     ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind, tenant);
+
+
+--
+-- Name: runs known_admits; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT known_admits CHECK ((admits = ANY (ARRAY['untried'::text, 'failed'::text, 'chosen'::text]))) NOT VALID;
+
+
+--
+-- Name: runs known_halt; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT known_halt CHECK ((halt = ANY (ARRAY['first'::text, 'paused'::text, 'stopped'::text]))) NOT VALID;
 
 
 --
@@ -13685,6 +22490,14 @@ ALTER TABLE ONLY holdfast.machines
 
 ALTER TABLE ONLY holdfast.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (number);
+
+
+--
+-- Name: runs moving_is_known; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text, 'stopped'::text, 'resumed'::text]))) NOT VALID;
 
 
 --
@@ -13776,6 +22589,22 @@ ALTER TABLE ONLY holdfast.role_tenants
 
 
 --
+-- Name: run_changes run_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.run_changes
+    ADD CONSTRAINT run_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: run_choices run_choices_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.run_choices
+    ADD CONSTRAINT run_choices_pkey PRIMARY KEY (run_id, step_id);
+
+
+--
 -- Name: run_steps run_steps_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -13832,11 +22661,147 @@ ALTER TABLE ONLY holdfast.ticks
 
 
 --
+-- Name: runs times_follow_each_other; Type: CHECK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs
+    ADD CONSTRAINT times_follow_each_other CHECK (((queued_at <= started_at) AND (started_at <= finished_at) AND (queued_at <= finished_at))) NOT VALID;
+
+
+--
 -- Name: workers workers_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE ONLY holdfast.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (worker, queue);
+
+
+--
+-- Name: event_log event_log_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.event_log
+    ADD CONSTRAINT event_log_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: feed_watermarks feed_watermarks_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.feed_watermarks
+    ADD CONSTRAINT feed_watermarks_pkey PRIMARY KEY (feed);
+
+
+--
+-- Name: known_feeds known_feeds_id_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.known_feeds
+    ADD CONSTRAINT known_feeds_id_key UNIQUE (id);
+
+
+--
+-- Name: known_feeds known_feeds_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.known_feeds
+    ADD CONSTRAINT known_feeds_pkey PRIMARY KEY (feed);
+
+
+--
+-- Name: known_feeds known_feeds_raw_name_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.known_feeds
+    ADD CONSTRAINT known_feeds_raw_name_key UNIQUE (raw_name);
+
+
+--
+-- Name: partitions partitions_id_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.partitions
+    ADD CONSTRAINT partitions_id_key UNIQUE (id);
+
+
+--
+-- Name: partitions partitions_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.partitions
+    ADD CONSTRAINT partitions_pkey PRIMARY KEY (run_id, partition_id);
+
+
+--
+-- Name: partitions partitions_step_id_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.partitions
+    ADD CONSTRAINT partitions_step_id_key UNIQUE (step_id);
+
+
+--
+-- Name: payloads payloads_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.payloads
+    ADD CONSTRAINT payloads_pkey PRIMARY KEY (feed_id, key);
+
+
+--
+-- Name: prices prices_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.prices
+    ADD CONSTRAINT prices_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: quarantined quarantined_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.quarantined
+    ADD CONSTRAINT quarantined_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: run_facts run_facts_no_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.run_facts
+    ADD CONSTRAINT run_facts_no_key UNIQUE (no);
+
+
+--
+-- Name: run_facts run_facts_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.run_facts
+    ADD CONSTRAINT run_facts_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: sightings sightings_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.sightings
+    ADD CONSTRAINT sightings_pkey PRIMARY KEY (feed_id, key);
+
+
+--
+-- Name: starts starts_pkey; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.starts
+    ADD CONSTRAINT starts_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: starts starts_step_id_key; Type: CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.starts
+    ADD CONSTRAINT starts_step_id_key UNIQUE (step_id);
 
 
 --
@@ -13912,10 +22877,145 @@ ALTER TABLE ONLY ops.settings
 
 
 --
+-- Name: channel_uses channel_uses_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.channel_uses
+    ADD CONSTRAINT channel_uses_pkey PRIMARY KEY (tenant, channel);
+
+
+--
+-- Name: exceptions exceptions_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.exceptions
+    ADD CONSTRAINT exceptions_pkey PRIMARY KEY (run_id, step_id);
+
+
+--
+-- Name: figures figures_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.figures
+    ADD CONSTRAINT figures_pkey PRIMARY KEY (tenant, channel, slot);
+
+
+--
+-- Name: findings findings_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.findings
+    ADD CONSTRAINT findings_pkey PRIMARY KEY (pass_id, step_id);
+
+
+--
+-- Name: known_channels known_channels_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.known_channels
+    ADD CONSTRAINT known_channels_pkey PRIMARY KEY (tenant, channel);
+
+
+--
+-- Name: ledger ledger_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.ledger
+    ADD CONSTRAINT ledger_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: pass_parts pass_parts_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.pass_parts
+    ADD CONSTRAINT pass_parts_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: passes passes_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.passes
+    ADD CONSTRAINT passes_pkey PRIMARY KEY (run_id, no);
+
+
+--
+-- Name: plans plans_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.plans
+    ADD CONSTRAINT plans_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: refused_items refused_items_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.refused_items
+    ADD CONSTRAINT refused_items_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: rule_versions rule_versions_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.rule_versions
+    ADD CONSTRAINT rule_versions_pkey PRIMARY KEY (tenant, rule_id, version);
+
+
+--
+-- Name: run_facts run_facts_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.run_facts
+    ADD CONSTRAINT run_facts_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: stored_events stored_events_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.stored_events
+    ADD CONSTRAINT stored_events_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: target_marks target_marks_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.target_marks
+    ADD CONSTRAINT target_marks_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: target_values target_values_pkey; Type: CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE ONLY rules.target_values
+    ADD CONSTRAINT target_values_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: run_facts unknown_is_not_negative; Type: CHECK CONSTRAINT; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.run_facts
+    ADD CONSTRAINT unknown_is_not_negative CHECK ((unknown >= 0)) NOT VALID;
+
+
+--
 -- Name: changes_of_limit; Type: INDEX; Schema: holdfast; Owner: -
 --
 
 CREATE INDEX changes_of_limit ON holdfast.limit_changes USING btree (name, tenant, id);
+
+
+--
+-- Name: changes_of_run; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX changes_of_run ON holdfast.run_changes USING btree (run_id, id);
 
 
 --
@@ -14003,6 +23103,13 @@ CREATE UNIQUE INDEX run_step_names ON holdfast.run_steps USING btree (run_id, na
 
 
 --
+-- Name: runs_admitting; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX runs_admitting ON holdfast.runs USING btree (id) WHERE (to_admit > 0);
+
+
+--
 -- Name: runs_moving; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -14021,6 +23128,15 @@ CREATE INDEX runs_of_run ON holdfast.runs USING btree (of_run) WHERE (of_run IS 
 --
 
 CREATE INDEX schedules_awake ON holdfast.schedules USING btree (wake_at) WHERE (wake_at IS NOT NULL);
+
+
+--
+-- Name: steps_batched; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_batched ON holdfast.steps USING btree (queue, priority, limited_by, hashtextextended(((((kind || '
+'::text) || tenant) || '
+'::text) || batch_key), (0)::bigint), COALESCE(due_at, parked_due_at), id) WHERE ((batch_key IS NOT NULL) AND ((due_at IS NOT NULL) OR (limited_by IS NOT NULL)));
 
 
 --
@@ -14077,6 +23193,62 @@ CREATE INDEX ticks_fired ON holdfast.ticks USING btree (fired_at);
 --
 
 CREATE INDEX ticks_started ON holdfast.ticks USING btree (tenant, name, fired_at) WHERE (outcome = 'started'::text);
+
+
+--
+-- Name: events_of_run; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE INDEX events_of_run ON ingest.event_log USING btree (run_id, id);
+
+
+--
+-- Name: one_active_run_per_feed; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE UNIQUE INDEX one_active_run_per_feed ON ingest.run_facts USING btree (feed) WHERE (state <> ALL (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text]));
+
+
+--
+-- Name: one_price_per_priority; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE UNIQUE INDEX one_price_per_priority ON ingest.prices USING btree (feed, priority);
+
+
+--
+-- Name: quarantined_by_age; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE INDEX quarantined_by_age ON ingest.quarantined USING btree (at);
+
+
+--
+-- Name: quarantined_once; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE UNIQUE INDEX quarantined_once ON ingest.quarantined USING btree (run_id, md5(COALESCE(('k'::text || key), ('r'::text || record))));
+
+
+--
+-- Name: run_facts_by_start; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE INDEX run_facts_by_start ON ingest.run_facts USING btree (started_at);
+
+
+--
+-- Name: runs_of_feed; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE INDEX runs_of_feed ON ingest.run_facts USING btree (feed, no);
+
+
+--
+-- Name: starts_of_feed; Type: INDEX; Schema: ingest; Owner: -
+--
+
+CREATE INDEX starts_of_feed ON ingest.starts USING btree (feed, started_at);
 
 
 --
@@ -14154,6 +23326,111 @@ CREATE INDEX runs_that_succeeded ON ops.run_facts USING btree (env_id, step_id) 
 --
 
 CREATE INDEX runs_to_expire ON ops.run_facts USING btree (expires_at) WHERE (((status || ''::text) = 'queued'::text) AND (expires_at IS NOT NULL));
+
+
+--
+-- Name: event_keys; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE UNIQUE INDEX event_keys ON rules.stored_events USING btree (event_key, tenant);
+
+
+--
+-- Name: events_by_age; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX events_by_age ON rules.stored_events USING btree (at);
+
+
+--
+-- Name: events_of_run; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX events_of_run ON rules.stored_events USING btree (run_id, id) WHERE (run_id IS NOT NULL);
+
+
+--
+-- Name: findings_of_run; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX findings_of_run ON rules.findings USING btree (run_id, step_id);
+
+
+--
+-- Name: ledger_by_age; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX ledger_by_age ON rules.ledger USING btree (at);
+
+
+--
+-- Name: ledger_has_a_target_once; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE UNIQUE INDEX ledger_has_a_target_once ON rules.ledger USING btree (step_id);
+
+
+--
+-- Name: ledger_of_item; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX ledger_of_item ON rules.ledger USING btree (tenant, channel, item_id, id);
+
+
+--
+-- Name: parts_of_pass; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX parts_of_pass ON rules.pass_parts USING btree (pass_id);
+
+
+--
+-- Name: pass_has_a_run; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE UNIQUE INDEX pass_has_a_run ON rules.passes USING btree (pass_id);
+
+
+--
+-- Name: passes_to_come; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX passes_to_come ON rules.passes USING btree (due_at) WHERE (NOT is_over);
+
+
+--
+-- Name: refusals_of_run; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX refusals_of_run ON rules.refused_items USING btree (run_id, id);
+
+
+--
+-- Name: rollbacks_of_run; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX rollbacks_of_run ON rules.run_facts USING btree (undoes) WHERE (undoes IS NOT NULL);
+
+
+--
+-- Name: runs_by_expiry; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX runs_by_expiry ON rules.run_facts USING btree (expires_at) WHERE (selection IS NULL);
+
+
+--
+-- Name: runs_open; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE INDEX runs_open ON rules.run_facts USING btree (tenant, channel) WHERE is_open;
+
+
+--
+-- Name: target_items; Type: INDEX; Schema: rules; Owner: -
+--
+
+CREATE UNIQUE INDEX target_items ON rules.target_values USING btree (run_id, item_id);
 
 
 --
@@ -14276,6 +23553,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.retention_changes FOR E
 
 
 --
+-- Name: run_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.run_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: schedule_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -14318,10 +23602,94 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.retention_changes FOR EAC
 
 
 --
+-- Name: run_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.run_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: schedule_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.schedule_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: event_log stays; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON ingest.event_log FOR EACH ROW EXECUTE FUNCTION ingest.refuse_change();
+
+
+--
+-- Name: event_log stays_whole; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON ingest.event_log FOR EACH STATEMENT EXECUTE FUNCTION ingest.refuse_change();
+
+
+--
+-- Name: partition_progress takes_no_other_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_other_write INSTEAD OF INSERT OR DELETE ON ingest.partition_progress FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: events takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.events FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: feeds takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.feeds FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: pricing_rules takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.pricing_rules FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: quarantine takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.quarantine FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: run_metadata takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.run_metadata FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: watermarks takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.watermarks FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: worker_runs takes_no_write; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ingest.worker_runs FOR EACH ROW EXECUTE FUNCTION ingest.refuse_write();
+
+
+--
+-- Name: partition_progress takes_offsets; Type: TRIGGER; Schema: ingest; Owner: -
+--
+
+CREATE TRIGGER takes_offsets INSTEAD OF UPDATE ON ingest.partition_progress FOR EACH ROW EXECUTE FUNCTION ingest.take_offset();
 
 
 --
@@ -14378,6 +23746,132 @@ CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.webho
 --
 
 CREATE TRIGGER takes_stale_runs INSTEAD OF UPDATE ON ops.runs FOR EACH ROW EXECUTE FUNCTION ops.take_stale_update();
+
+
+--
+-- Name: ledger stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON rules.ledger FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: plans stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE UPDATE ON rules.plans FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: rule_versions stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON rules.rule_versions FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: stored_events stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON rules.stored_events FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: target_values stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE UPDATE ON rules.target_values FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: ledger stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.ledger FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: plans stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.plans FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: rule_versions stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.rule_versions FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: stored_events stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.stored_events FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: target_values stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.target_values FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: channels takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.channels FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: events takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.events FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: mismatches takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.mismatches FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: price_changes takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.price_changes FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: reconciliations takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.reconciliations FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: refusals takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.refusals FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: rule_runs takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.rule_runs FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
+
+
+--
+-- Name: rule_targets takes_no_write; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON rules.rule_targets FOR EACH ROW EXECUTE FUNCTION rules.refuse_write();
 
 
 --
@@ -14440,6 +23934,22 @@ ALTER TABLE ONLY holdfast.machines
 
 ALTER TABLE ONLY holdfast.schedules
     ADD CONSTRAINT schedules_face_fkey FOREIGN KEY (face) REFERENCES holdfast.faces(face);
+
+
+--
+-- Name: feed_watermarks feed_watermarks_feed_fkey; Type: FK CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.feed_watermarks
+    ADD CONSTRAINT feed_watermarks_feed_fkey FOREIGN KEY (feed) REFERENCES ingest.known_feeds(feed);
+
+
+--
+-- Name: partitions partitions_run_id_fkey; Type: FK CONSTRAINT; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ONLY ingest.partitions
+    ADD CONSTRAINT partitions_run_id_fkey FOREIGN KEY (run_id) REFERENCES ingest.run_facts(run_id);
 
 
 --
@@ -14563,6 +24073,13 @@ CREATE POLICY kernel_sees_all ON holdfast.retention_changes TO hf_owner USING (t
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.retention_rules TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.run_changes TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -14756,6 +24273,13 @@ CREATE POLICY own_tenants ON holdfast.retention_rules FOR SELECT TO hf_producer,
 
 
 --
+-- Name: run_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.run_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: runs own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -14822,6 +24346,12 @@ ALTER TABLE holdfast.retention_changes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.retention_rules ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: run_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.run_changes ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -14862,6 +24392,206 @@ ALTER TABLE holdfast.ticks ENABLE ROW LEVEL SECURITY;
 --
 
 ALTER TABLE holdfast.workers ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: event_log; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.event_log ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: feed_watermarks; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.feed_watermarks ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: event_log kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.event_log TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: feed_watermarks kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.feed_watermarks TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_feeds kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.known_feeds TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: partitions kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.partitions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: payloads kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.payloads TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: prices kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.prices TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: quarantined kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.quarantined TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_facts kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.run_facts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: sightings kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.sightings TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: starts kernel_sees_all; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ingest.starts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_feeds; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.known_feeds ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: event_log own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.event_log FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: feed_watermarks own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.feed_watermarks FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_feeds own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.known_feeds FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: partitions own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.partitions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: payloads own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.payloads FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT ingest.allowed_feeds() AS allowed_feeds) IS NULL) OR (feed_id = ANY (( SELECT ingest.allowed_feeds() AS allowed_feeds)::integer[]))));
+
+
+--
+-- Name: prices own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.prices FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: quarantined own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.quarantined FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_facts own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.run_facts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: sightings own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.sightings FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT ingest.allowed_feeds() AS allowed_feeds) IS NULL) OR (feed_id = ANY (( SELECT ingest.allowed_feeds() AS allowed_feeds)::integer[]))));
+
+
+--
+-- Name: starts own_tenants; Type: POLICY; Schema: ingest; Owner: -
+--
+
+CREATE POLICY own_tenants ON ingest.starts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: partitions; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.partitions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: payloads; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.payloads ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: prices; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.prices ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: quarantined; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.quarantined ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_facts; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.run_facts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: sightings; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.sightings ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: starts; Type: ROW SECURITY; Schema: ingest; Owner: -
+--
+
+ALTER TABLE ingest.starts ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: deliveries; Type: ROW SECURITY; Schema: ops; Owner: -
@@ -15004,6 +24734,318 @@ ALTER TABLE ops.run_facts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE ops.settings ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: channel_uses; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.channel_uses ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: exceptions; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.exceptions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: figures; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.figures ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: findings; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.findings ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: channel_uses kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.channel_uses TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: exceptions kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.exceptions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: figures kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.figures TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: findings kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.findings TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_channels kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.known_channels TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: ledger kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.ledger TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: pass_parts kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.pass_parts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: passes kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.passes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: plans kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.plans TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: refused_items kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.refused_items TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: rule_versions kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.rule_versions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_facts kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.run_facts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: stored_events kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.stored_events TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: target_marks kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.target_marks TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: target_values kernel_sees_all; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON rules.target_values TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_channels; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.known_channels ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: ledger; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.ledger ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: exceptions of_own_runs; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_runs ON rules.exceptions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = exceptions.run_id))));
+
+
+--
+-- Name: findings of_own_runs; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_runs ON rules.findings FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = findings.run_id))));
+
+
+--
+-- Name: pass_parts of_own_runs; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_runs ON rules.pass_parts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = pass_parts.run_id))));
+
+
+--
+-- Name: refused_items of_own_runs; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_runs ON rules.refused_items FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = refused_items.run_id))));
+
+
+--
+-- Name: target_values of_own_runs; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_runs ON rules.target_values FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = target_values.run_id))));
+
+
+--
+-- Name: target_marks of_own_steps; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY of_own_steps ON rules.target_marks FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.steps s
+  WHERE (s.id = target_marks.step_id))));
+
+
+--
+-- Name: channel_uses own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.channel_uses FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: figures own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.figures FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_channels own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.known_channels FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR (tenant = '*'::text)));
+
+
+--
+-- Name: ledger own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.ledger FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: passes own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.passes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: plans own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.plans FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: rule_versions own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.rule_versions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_facts own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.run_facts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: stored_events own_tenants; Type: POLICY; Schema: rules; Owner: -
+--
+
+CREATE POLICY own_tenants ON rules.stored_events FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: pass_parts; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.pass_parts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: passes; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.passes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: plans; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.plans ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: refused_items; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.refused_items ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: rule_versions; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.rule_versions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_facts; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.run_facts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: stored_events; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.stored_events ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: target_marks; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.target_marks ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: target_values; Type: ROW SECURITY; Schema: rules; Owner: -
+--
+
+ALTER TABLE rules.target_values ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
 --
 
@@ -15024,6 +25066,16 @@ GRANT USAGE ON SCHEMA holdfast TO hf_operator;
 
 
 --
+-- Name: SCHEMA ingest; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA ingest TO hf_producer;
+GRANT USAGE ON SCHEMA ingest TO hf_worker;
+GRANT USAGE ON SCHEMA ingest TO hf_reader;
+GRANT USAGE ON SCHEMA ingest TO hf_operator;
+
+
+--
 -- Name: SCHEMA ops; Type: ACL; Schema: -; Owner: -
 --
 
@@ -15031,6 +25083,16 @@ GRANT USAGE ON SCHEMA ops TO hf_producer;
 GRANT USAGE ON SCHEMA ops TO hf_worker;
 GRANT USAGE ON SCHEMA ops TO hf_reader;
 GRANT USAGE ON SCHEMA ops TO hf_operator;
+
+
+--
+-- Name: SCHEMA rules; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA rules TO hf_producer;
+GRANT USAGE ON SCHEMA rules TO hf_worker;
+GRANT USAGE ON SCHEMA rules TO hf_reader;
+GRANT USAGE ON SCHEMA rules TO hf_operator;
 
 
 --
@@ -15497,10 +25559,31 @@ GRANT ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, step
 
 
 --
+-- Name: FUNCTION add_limit_states(names text[], tenants text[], has_exact boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.add_limit_states(names text[], tenants text[], has_exact boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION add_steps(run_id uuid, step_machine text, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_to_window(run_id uuid, free integer, dependent integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION adjust_settled(outcomes jsonb, settled holdfast.settled_step[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.adjust_settled(outcomes jsonb, settled holdfast.settled_step[]) FROM PUBLIC;
 
 
 --
@@ -15511,10 +25594,38 @@ REVOKE ALL ON FUNCTION holdfast.admit_children(parents bigint[], clock timestamp
 
 
 --
--- Name: FUNCTION admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION admit_first_lot(run_id uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.admit_first_lot(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_lot(run_id uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_lot(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_lots(clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_lots(clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, at timestamp with time zone, free integer, is_batched boolean, charges_last boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, at timestamp with time zone, free integer, is_batched boolean, charges_last boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_untried(run holdfast.runs, ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_untried(run holdfast.runs, ids bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -15555,6 +25666,20 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
+-- Name: FUNCTION batch_key_for(given text, batch integer, batch_by text, input jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.batch_key_for(given text, batch integer, batch_by text, input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION begin_admission(run_id uuid, first integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begin_admission(run_id uuid, first integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -15569,6 +25694,24 @@ REVOKE ALL ON FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, cloc
 
 
 --
+-- Name: FUNCTION bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION call_ages(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_ages(batch integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION call_moved(machine text, moves holdfast.shared_move[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -15580,6 +25723,13 @@ REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_m
 --
 
 REVOKE ALL ON FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION call_units(candidates bigint[], taken bigint[], kinds text[], tenants text[], machine text, is_one_key boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_units(candidates bigint[], taken bigint[], kinds text[], tenants text[], machine text, is_one_key boolean) FROM PUBLIC;
 
 
 --
@@ -15634,6 +25784,13 @@ GRANT SELECT ON TABLE holdfast.limits TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.change_rule(name text, tenant text, rule holdfast.limits) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION charge_last(ids bigint[], steps integer, at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.charge_last(ids bigint[], steps integer, at timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -15879,11 +26036,18 @@ REVOKE ALL ON FUNCTION holdfast.check_weight(weight numeric, call_weight numeric
 
 
 --
--- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer, calls integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer, calls integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer, calls integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION clear_front(queue text, priority integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.clear_front(queue text, priority integer, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -15926,10 +26090,17 @@ REVOKE ALL ON FUNCTION holdfast.count_holders(name text, tenant text) FROM PUBLI
 
 
 --
--- Name: FUNCTION count_limits(changes holdfast.limit_change[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION count_limits(ids bigint[], held integer[], parked integer[], endings holdfast.limit_change[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.count_limits(changes holdfast.limit_change[], clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.count_limits(ids bigint[], held integer[], parked integer[], endings holdfast.limit_change[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -15979,12 +26150,26 @@ REVOKE ALL ON FUNCTION holdfast.count_steps(run_id uuid) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION count_unadmitted(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.count_unadmitted(run holdfast.runs) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_wanted(run holdfast.runs, free integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_wanted(run holdfast.runs, free integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric, batch integer, batch_by text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric, batch integer, batch_by text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric, batch integer, batch_by text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric, batch integer, batch_by text) TO hf_operator;
 
 
 --
@@ -16035,6 +26220,13 @@ REVOKE ALL ON FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION holdfast.drop_month() FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_operator;
+
+
+--
+-- Name: FUNCTION end_move(run_id uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.end_move(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -16128,6 +26320,13 @@ REVOKE ALL ON FUNCTION holdfast.fire_tick(schedule holdfast.schedules, at timest
 
 
 --
+-- Name: FUNCTION fitting_steps(charges numeric[], slots integer, tokens numeric); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fitting_steps(charges numeric[], slots integer, tokens numeric) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION forget_idle_limits(batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16166,6 +26365,42 @@ REVOKE ALL ON FUNCTION holdfast.guard_violations() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION halt_run(run_id uuid, halt text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.halt_run(run_id uuid, halt text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION halt_steps(run_ids uuid[], ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.halt_steps(run_ids uuid[], ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION haltable_steps(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.haltable_steps(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION halted_runs(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.halted_runs(run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.halted_runs(run_ids uuid[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION has_ample_room(ids bigint[], steps integer, tokens numeric, at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.has_ample_room(ids bigint[], steps integer, tokens numeric, at timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: TABLE limit_states; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16180,6 +26415,13 @@ GRANT SELECT ON TABLE holdfast.limit_states TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.has_limits(word text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION has_parked(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.has_parked(run_id uuid) FROM PUBLIC;
 
 
 --
@@ -16204,6 +26446,13 @@ GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_operator;
 
 
 --
+-- Name: FUNCTION holds_of(step_id bigint, holders bigint[], firsts integer[], held bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.holds_of(step_id bigint, holders bigint[], firsts integer[], held bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION id_of_key(tenant text, key text, hash bytea); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16215,6 +26464,13 @@ REVOKE ALL ON FUNCTION holdfast.id_of_key(tenant text, key text, hash bytea) FRO
 --
 
 REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_admissible(step holdfast.steps, takes_failed boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_admissible(step holdfast.steps, takes_failed boolean) FROM PUBLIC;
 
 
 --
@@ -16282,6 +26538,13 @@ GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_only_held(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_only_held(run holdfast.runs) FROM PUBLIC;
 
 
 --
@@ -16353,6 +26616,13 @@ REVOKE ALL ON FUNCTION holdfast.is_rule_of_app(name text, tenant text, rule json
 
 
 --
+-- Name: FUNCTION is_unadmitted(step holdfast.steps); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_unadmitted(step holdfast.steps) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16378,6 +26648,20 @@ REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.judge_breakers(changes holdfast.limit_change[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION keep_alone(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.keep_alone(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION keeps_halt(halt text, event text, phase text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.keeps_halt(halt text, event text, phase text) FROM PUBLIC;
 
 
 --
@@ -16412,6 +26696,13 @@ REVOKE ALL ON FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint
 
 
 --
+-- Name: FUNCTION lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lease_of(kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16437,10 +26728,10 @@ GRANT ALL ON FUNCTION holdfast.limit_family(name text) TO hf_operator;
 
 
 --
--- Name: FUNCTION limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION limit_room(queue text, priority integer, candidates bigint[], wanted integer, state_ids bigint[], each integer, limit_ids bigint[], pair_charges numeric[], families text[], tenants text[], has_exact boolean, pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT head_ids bigint[], OUT rests numeric[], OUT fits boolean, OUT is_tight boolean, OUT is_awaited boolean, OUT has_buckets boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], wanted integer, state_ids bigint[], each integer, limit_ids bigint[], pair_charges numeric[], families text[], tenants text[], has_exact boolean, pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT head_ids bigint[], OUT rests numeric[], OUT fits boolean, OUT is_tight boolean, OUT is_awaited boolean, OUT has_buckets boolean) FROM PUBLIC;
 
 
 --
@@ -16476,10 +26767,10 @@ REVOKE ALL ON FUNCTION holdfast.limits_for(given text[], templates text[], input
 
 
 --
--- Name: FUNCTION limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION limits_in_force(queue text, candidates bigint[], OUT state_ids bigint[], OUT is_shared boolean, OUT step_ids bigint[], OUT limit_ids bigint[], OUT pair_charges numeric[], OUT charges numeric[], OUT limited_by bigint[], OUT families text[], OUT tenants text[], OUT has_exact boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT state_ids bigint[], OUT is_shared boolean, OUT step_ids bigint[], OUT limit_ids bigint[], OUT pair_charges numeric[], OUT charges numeric[], OUT limited_by bigint[], OUT families text[], OUT tenants text[], OUT has_exact boolean) FROM PUBLIC;
 
 
 --
@@ -16494,10 +26785,38 @@ GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) 
 
 
 --
+-- Name: FUNCTION lock_admitted(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_admitted(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_due(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_due(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lock_held(step_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_parked(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_parked(ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -16513,6 +26832,13 @@ REVOKE ALL ON FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with 
 
 REVOKE ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION make_due(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.make_due(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -16582,6 +26908,28 @@ REVOKE ALL ON FUNCTION holdfast.microseconds(at timestamp with time zone) FROM P
 
 
 --
+-- Name: FUNCTION move_chunk(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_chunk(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.move_chunk(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION move_chunk_of(run holdfast.runs, ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_chunk_of(run holdfast.runs, ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION move_next_chunk(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_next_chunk(batch integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION move_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16632,6 +26980,13 @@ REVOKE ALL ON FUNCTION holdfast.next_tick_in(allowed text[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION next_to_admit(run holdfast.runs, after bigint, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.next_to_admit(run holdfast.runs, after bigint, most integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16651,6 +27006,13 @@ REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jso
 --
 
 REVOKE ALL ON FUNCTION holdfast.note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION number_calls(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.number_calls(ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -16676,6 +27038,13 @@ GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_
 --
 
 REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION own_sort(kind text, limits text[], weight numeric, batch_key text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.own_sort(kind text, limits text[], weight numeric, batch_key text, tenant text) FROM PUBLIC;
 
 
 --
@@ -16708,10 +27077,17 @@ REVOKE ALL ON FUNCTION holdfast.park_unserved(queue text, candidates bigint[], c
 
 
 --
--- Name: FUNCTION parked_queues(limit_id bigint); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION parked_call(head holdfast.steps, OUT steps integer, OUT charge numeric); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.parked_queues(limit_id bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.parked_call(head holdfast.steps, OUT steps integer, OUT charge numeric) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION parked_queues(limit_id bigint, most_steps integer, most_charge numeric); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.parked_queues(limit_id bigint, most_steps integer, most_charge numeric) FROM PUBLIC;
 
 
 --
@@ -16749,6 +27125,15 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) 
 
 
 --
+-- Name: FUNCTION pause_run(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_run(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_run(id text, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.pause_run(id text, reason text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pause_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16757,10 +27142,24 @@ GRANT ALL ON FUNCTION holdfast.pause_schedule(name text, reason text, tenant tex
 
 
 --
--- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer, most integer, is_batched boolean, is_empty boolean, charges_last boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer, most integer, is_batched boolean, is_empty boolean, charges_last boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pick_calls(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pick_calls(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pick_lot(run holdfast.runs, room integer, OUT ids bigint[], OUT reached bigint, OUT is_last boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pick_lot(run holdfast.runs, room integer, OUT ids bigint[], OUT reached bigint, OUT is_last boolean) FROM PUBLIC;
 
 
 --
@@ -16920,6 +27319,13 @@ REVOKE ALL ON FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batc
 
 
 --
+-- Name: FUNCTION prune_unwanted(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_unwanted(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION pruned(of_id text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -16931,10 +27337,33 @@ GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_operator;
 
 
 --
--- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pull_calls(heads bigint[], queue text, priority integer, wanted integer, is_empty boolean, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pull_calls(heads bigint[], queue text, priority integer, wanted integer, is_empty boolean, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone, is_batched boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone, is_batched boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION queue_run(id text, first integer, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.queue_run(id text, first integer, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.queue_run(id text, first integer, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.queue_run(id text, first integer, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION readmit(run_id uuid, ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.readmit(run_id uuid, ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -16942,6 +27371,23 @@ REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds 
 --
 
 REVOKE ALL ON FUNCTION holdfast.record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: TABLE run_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.run_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.run_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.run_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.run_changes TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_run_change(run holdfast.runs, event text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_run_change(run holdfast.runs, event text, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -17057,6 +27503,13 @@ REVOKE ALL ON FUNCTION holdfast.remember_queues(queues text[], priorities intege
 
 
 --
+-- Name: FUNCTION remember_reached(place text, reached holdfast.due_position, seen bigint[], dues timestamp with time zone[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_reached(place text, reached holdfast.due_position, seen bigint[], dues timestamp with time zone[], taken bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION renew_leases(worker text, lease_ids bigint[], lease interval, step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -17120,6 +27573,13 @@ GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor
 
 
 --
+-- Name: FUNCTION rest_of_key(run holdfast.runs, after bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.rest_of_key(run holdfast.runs, after bigint) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION resume_limit(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -17133,6 +27593,15 @@ GRANT ALL ON FUNCTION holdfast.resume_limit(name text, reason text, tenant text,
 
 REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION resume_run(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resume_run(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_run(id text, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.resume_run(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -17181,6 +27650,22 @@ GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_ope
 
 
 --
+-- Name: FUNCTION retry_steps(id text, ids bigint[], reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retry_steps(id text, ids bigint[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retry_steps(id text, ids bigint[], reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_waits(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retry_waits(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retry_waits(step_ids bigint[]) TO hf_worker;
+
+
+--
 -- Name: FUNCTION rule_text(rule holdfast.retention_rules); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -17200,6 +27685,24 @@ GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_lock(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_lock(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION run_machine(of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_machine(of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_machine(of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_machine(of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_machine(of_run uuid) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_machine(of_run uuid) TO hf_operator;
 
 
 --
@@ -17230,6 +27733,13 @@ GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_to_change(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_to_change(id text, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -17265,6 +27775,13 @@ REVOKE ALL ON FUNCTION holdfast.schedule_violations() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION set_cursor(step_id bigint, cursor jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_cursor(step_id bigint, cursor jsonb) FROM PUBLIC;
 
 
 --
@@ -17347,23 +27864,23 @@ REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) F
 
 
 --
--- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_operator;
 
 
 --
--- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval, batch_key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval, batch_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval, batch_key text) TO hf_operator;
 
 
 --
@@ -17421,6 +27938,15 @@ GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION stop_run(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.stop_run(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.stop_run(id text, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.stop_run(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -17489,10 +28015,10 @@ GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant tex
 
 
 --
--- Name: FUNCTION tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone, touched bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone, touched bigint[]) FROM PUBLIC;
 
 
 --
@@ -17532,6 +28058,34 @@ REVOKE ALL ON FUNCTION holdfast.tokens_suffice_at(state holdfast.limit_states, r
 --
 
 REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION undo_run(run_id uuid, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.undo_run(run_id uuid, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION undo_steps(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.undo_steps(step_ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unhalt_run(run_id uuid, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unhalt_run(run_id uuid, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unpark_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark_run_steps(run_id uuid, batch integer) FROM PUBLIC;
 
 
 --
@@ -17587,10 +28141,24 @@ REVOKE ALL ON FUNCTION holdfast.wake_for_schedules() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION wake_movers(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wake_movers(run_id uuid) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION weight_for(given numeric, template text, call_weight numeric, input jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.weight_for(given numeric, template text, call_weight numeric, input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION window_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.window_violations() FROM PUBLIC;
 
 
 --
@@ -17623,6 +28191,496 @@ REVOKE ALL ON FUNCTION holdfast.write_note(step holdfast.steps, level text, mess
 --
 
 REVOKE ALL ON FUNCTION holdfast.write_notes(step holdfast.steps, levels text[], messages text[], payloads jsonb[], keys text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION absent_keys(step_id bigint, lease_id bigint, after text, batch integer); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.absent_keys(step_id bigint, lease_id bigint, after text, batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.absent_keys(step_id bigint, lease_id bigint, after text, batch integer) TO hf_worker;
+
+
+--
+-- Name: TABLE event_log; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.event_log TO hf_producer;
+GRANT SELECT ON TABLE ingest.event_log TO hf_worker;
+GRANT SELECT ON TABLE ingest.event_log TO hf_reader;
+GRANT SELECT ON TABLE ingest.event_log TO hf_operator;
+
+
+--
+-- Name: TABLE run_facts; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.run_facts TO hf_producer;
+GRANT SELECT ON TABLE ingest.run_facts TO hf_worker;
+GRANT SELECT ON TABLE ingest.run_facts TO hf_reader;
+GRANT SELECT ON TABLE ingest.run_facts TO hf_operator;
+
+
+--
+-- Name: FUNCTION add_event(facts ingest.run_facts, event text, message text, body jsonb, severity text, partition_id text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.add_event(facts ingest.run_facts, event text, message text, body jsonb, severity text, partition_id text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_quarantined(facts ingest.run_facts, partition_id text, stage text, keys text[], records text[], errors text[], clock timestamp with time zone); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.add_quarantined(facts ingest.run_facts, partition_id text, stage text, keys text[], records text[], errors text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION age_rows(batch integer); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.age_rows(batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION allowed_feeds(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.allowed_feeds() FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.allowed_feeds() TO hf_producer;
+GRANT ALL ON FUNCTION ingest.allowed_feeds() TO hf_worker;
+GRANT ALL ON FUNCTION ingest.allowed_feeds() TO hf_reader;
+GRANT ALL ON FUNCTION ingest.allowed_feeds() TO hf_operator;
+
+
+--
+-- Name: FUNCTION batch_rows(step_id bigint, lease_id bigint); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.batch_rows(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.batch_rows(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION begin_consolidation(step_id bigint, lease_id bigint); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.begin_consolidation(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.begin_consolidation(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION begin_start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.begin_start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE starts; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.starts TO hf_producer;
+GRANT SELECT ON TABLE ingest.starts TO hf_worker;
+GRANT SELECT ON TABLE ingest.starts TO hf_reader;
+GRANT SELECT ON TABLE ingest.starts TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.cancel_open(ids text[], reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_run(run_id uuid, reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.cancel_run(run_id uuid, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.cancel_run(run_id uuid, reason text) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.cancel_run(run_id uuid, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_again(move holdfast.shared_move); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.check_again(move holdfast.shared_move) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_consolidated(step_id bigint, lease_id bigint); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.check_consolidated(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.check_consolidated(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION close_run(run uuid, event text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.close_run(run uuid, event text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION consolidation_name(round integer); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.consolidation_name(round integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_workers(run_id uuid, to_state text, from_state text, step_ids bigint[], clock timestamp with time zone); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.count_workers(run_id uuid, to_state text, from_state text, step_ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION create_run(step_id bigint, lease_id bigint, plan jsonb); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.create_run(step_id bigint, lease_id bigint, plan jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.create_run(step_id bigint, lease_id bigint, plan jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION define_feed(feed text, settings jsonb, raw_name text, tenant text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.define_feed(feed text, settings jsonb, raw_name text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.define_feed(feed text, settings jsonb, raw_name text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.define_feed(feed text, settings jsonb, raw_name text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_price(feed text, priority integer, markup numeric, criteria jsonb, rating text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.define_price(feed text, priority integer, markup numeric, criteria jsonb, rating text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.define_price(feed text, priority integer, markup numeric, criteria jsonb, rating text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION delete_absent(step_id bigint, lease_id bigint, spared text[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.delete_absent(step_id bigint, lease_id bigint, spared text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.delete_absent(step_id bigint, lease_id bigint, spared text[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION drop_consolidation(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.drop_consolidation(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: TABLE known_feeds; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.known_feeds TO hf_producer;
+GRANT SELECT ON TABLE ingest.known_feeds TO hf_worker;
+GRANT SELECT ON TABLE ingest.known_feeds TO hf_reader;
+GRANT SELECT ON TABLE ingest.known_feeds TO hf_operator;
+
+
+--
+-- Name: FUNCTION feed_to_use(feed text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.feed_to_use(feed text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION force(run_id uuid, advance_watermark boolean, reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.force(run_id uuid, advance_watermark boolean, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.force(run_id uuid, advance_watermark boolean, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION forget_price(feed text, priority integer); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.forget_price(feed text, priority integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.forget_price(feed text, priority integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION held_consolidation(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT facts ingest.run_facts, OUT feed ingest.known_feeds); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.held_consolidation(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT facts ingest.run_facts, OUT feed ingest.known_feeds) FROM PUBLIC;
+
+
+--
+-- Name: TABLE partitions; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.partitions TO hf_producer;
+GRANT SELECT ON TABLE ingest.partitions TO hf_worker;
+GRANT SELECT ON TABLE ingest.partitions TO hf_reader;
+GRANT SELECT ON TABLE ingest.partitions TO hf_operator;
+
+
+--
+-- Name: FUNCTION held_partition(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT part ingest.partitions, OUT facts ingest.run_facts, OUT feed ingest.known_feeds); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.held_partition(step_id bigint, lease_id bigint, OUT step holdfast.steps, OUT part ingest.partitions, OUT facts ingest.run_facts, OUT feed ingest.known_feeds) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_storable(key text, payload jsonb); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.is_storable(key text, payload jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION make_feed_tables(feed ingest.known_feeds); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.make_feed_tables(feed ingest.known_feeds) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION mark_consolidated(step_id bigint, lease_id bigint, keys text[], target_keys text[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.mark_consolidated(step_id bigint, lease_id bigint, keys text[], target_keys text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.mark_consolidated(step_id bigint, lease_id bigint, keys text[], target_keys text[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION move_offset(run_id uuid, partition_id text, expected integer, next_offset integer); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.move_offset(run_id uuid, partition_id text, expected integer, next_offset integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.move_offset(run_id uuid, partition_id text, expected integer, next_offset integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION newest_run(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.newest_run(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION planning_step(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.planning_step(run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.planning_step(run_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.planning_step(run_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.planning_step(run_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION ingest.planning_step(run_id uuid) TO hf_operator;
+
+
+--
+-- Name: TABLE quarantined; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.quarantined TO hf_producer;
+GRANT SELECT ON TABLE ingest.quarantined TO hf_worker;
+GRANT SELECT ON TABLE ingest.quarantined TO hf_reader;
+GRANT SELECT ON TABLE ingest.quarantined TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_facts(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.prune_facts(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION put_page(step_id bigint, lease_id bigint, keys text[], payloads jsonb[], updated_at timestamp with time zone[], deleted boolean[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.put_page(step_id bigint, lease_id bigint, keys text[], payloads jsonb[], updated_at timestamp with time zone[], deleted boolean[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.put_page(step_id bigint, lease_id bigint, keys text[], payloads jsonb[], updated_at timestamp with time zone[], deleted boolean[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION quarantine_page(facts ingest.run_facts, part ingest.partitions, keys text[], payloads jsonb[], clock timestamp with time zone); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.quarantine_page(facts ingest.run_facts, part ingest.partitions, keys text[], payloads jsonb[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION quarantine_records(step_id bigint, lease_id bigint, stage text, keys text[], records text[], errors text[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.quarantine_records(step_id bigint, lease_id bigint, stage text, keys text[], records text[], errors text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.quarantine_records(step_id bigint, lease_id bigint, stage text, keys text[], records text[], errors text[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION queue_consolidation(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.queue_consolidation(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION reason_of(facts ingest.run_facts); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.reason_of(facts ingest.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_consolidation_moves(moves holdfast.shared_move[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.record_consolidation_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_partition_moves(moves holdfast.shared_move[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.record_partition_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_run_moves(moves holdfast.shared_move[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.record_run_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_change(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.refuse_change() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_if_active(feed text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.refuse_if_active(feed text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.refuse_write() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION resume_consolidation(run_id uuid, reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.resume_consolidation(run_id uuid, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.resume_consolidation(run_id uuid, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_partitions(run_id uuid, partition_ids text[], reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.retry_partitions(run_id uuid, partition_ids text[], reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.retry_partitions(run_id uuid, partition_ids text[], reason text) TO hf_operator;
+GRANT ALL ON FUNCTION ingest.retry_partitions(run_id uuid, partition_ids text[], reason text) TO hf_producer;
+
+
+--
+-- Name: FUNCTION retry_run(id text, reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.retry_run(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.retry_run(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_summary(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.run_summary(run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.run_summary(run_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.run_summary(run_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.run_summary(run_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION ingest.run_summary(run_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION set_watermark(feed text, at timestamp with time zone, reason text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.set_watermark(feed text, at timestamp with time zone, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.set_watermark(feed text, at timestamp with time zone, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.start(feed text, run_type text, since timestamp with time zone, until timestamp with time zone, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_to_plan(step_id bigint, lease_id bigint); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.start_to_plan(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.start_to_plan(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION take_offset(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.take_offset() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION trigger_consolidation(run_id uuid); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.trigger_consolidation(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION violations(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.violations() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION work_items(facts ingest.run_facts, feed ingest.known_feeds, parts jsonb); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.work_items(facts ingest.run_facts, feed ingest.known_feeds, parts jsonb) FROM PUBLIC;
 
 
 --
@@ -18026,6 +29084,959 @@ REVOKE ALL ON FUNCTION ops.violations() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION added(counts jsonb, others jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.added(counts jsonb, others jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION advice(by_class jsonb, older bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.advice(by_class jsonb, older bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION age_rows(batch integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.age_rows(batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION apply(run_id uuid, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.apply(run_id uuid, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.apply(run_id uuid, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION apply_as_scheduler(run_id uuid, reason text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.apply_as_scheduler(run_id uuid, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION apply_at(run_id uuid, at timestamp with time zone, revert_at timestamp with time zone, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.apply_at(run_id uuid, at timestamp with time zone, revert_at timestamp with time zone, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.apply_at(run_id uuid, at timestamp with time zone, revert_at timestamp with time zone, plan text, only_ids bigint[], without_ids bigint[], first integer, leave_out_shared boolean, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION apply_for_tick(input jsonb, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.apply_for_tick(input jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION apply_scheduled(step_id bigint, lease_id bigint, run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.apply_scheduled(step_id bigint, lease_id bigint, run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.apply_scheduled(step_id bigint, lease_id bigint, run_id uuid) TO hf_worker;
+
+
+--
+-- Name: FUNCTION begin_preview(run_id uuid, rule_id text, parent_run_id uuid, actor text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.begin_preview(run_id uuid, rule_id text, parent_run_id uuid, actor text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION call_off_passes(most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.call_off_passes(most integer) FROM PUBLIC;
+
+
+--
+-- Name: TABLE known_channels; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.known_channels TO hf_producer;
+GRANT SELECT ON TABLE rules.known_channels TO hf_worker;
+GRANT SELECT ON TABLE rules.known_channels TO hf_reader;
+GRANT SELECT ON TABLE rules.known_channels TO hf_operator;
+
+
+--
+-- Name: TABLE run_facts; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.run_facts TO hf_producer;
+GRANT SELECT ON TABLE rules.run_facts TO hf_worker;
+GRANT SELECT ON TABLE rules.run_facts TO hf_reader;
+GRANT SELECT ON TABLE rules.run_facts TO hf_operator;
+
+
+--
+-- Name: FUNCTION channel_of(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.channel_of(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_applied_alike(facts rules.run_facts, state text, given jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_applied_alike(facts rules.run_facts, state text, given jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_apply(facts rules.run_facts, plan text, first integer, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_apply(facts rules.run_facts, plan text, first integer, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_channel(channel text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_channel(channel text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_choice(facts rules.run_facts, only_ids bigint[], without_ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_choice(facts rules.run_facts, only_ids bigint[], without_ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_forced(facts rules.run_facts, force jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_forced(facts rules.run_facts, force jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_new_targets(run_id uuid, targets integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_new_targets(run_id uuid, targets integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_plan_hash(run_id uuid, digits text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_plan_hash(run_id uuid, digits text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_preview(rule jsonb, source text, metadata jsonb, project_id text, expires_in interval, unchanged bigint, key text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_preview(rule jsonb, source text, metadata jsonb, project_id text, expires_in interval, unchanged bigint, key text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_retry(only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_retry(only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_staging(); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_staging() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_targets(channel text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_targets(channel text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_times(facts rules.run_facts, at timestamp with time zone, revert_at timestamp with time zone); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_times(facts rules.run_facts, at timestamp with time zone, revert_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_undoable(facts rules.run_facts, is_first boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.check_undoable(facts rules.run_facts, is_first boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION choose_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], leave_out_shared boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.choose_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], leave_out_shared boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION correct(step_id bigint, lease_id bigint, is_safe boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.correct(step_id bigint, lease_id bigint, is_safe boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.correct(step_id bigint, lease_id bigint, is_safe boolean) TO hf_worker;
+
+
+--
+-- Name: TABLE figures; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.figures TO hf_producer;
+GRANT SELECT ON TABLE rules.figures TO hf_worker;
+GRANT SELECT ON TABLE rules.figures TO hf_reader;
+GRANT SELECT ON TABLE rules.figures TO hf_operator;
+
+
+--
+-- Name: FUNCTION count_apply(facts rules.run_facts, from_state text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_apply(facts rules.run_facts, from_state text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_end(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_end(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_lost(ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_lost(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_rolled_back(run_id uuid, targets integer, event text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_rolled_back(run_id uuid, targets integer, event text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_targets(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_targets(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_tries(run_id uuid, step_ids bigint[], is_retry boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_tries(run_id uuid, step_ids bigint[], is_retry boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_unknown(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.count_unknown(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION define_channel(channel text, kind text, about jsonb, batch integer, request_timeout interval, target_timeout interval, settles_within interval, corrects boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.define_channel(channel text, kind text, about jsonb, batch integer, request_timeout interval, target_timeout interval, settles_within interval, corrects boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.define_channel(channel text, kind text, about jsonb, batch integer, request_timeout interval, target_timeout interval, settles_within interval, corrects boolean) TO hf_worker;
+GRANT ALL ON FUNCTION rules.define_channel(channel text, kind text, about jsonb, batch integer, request_timeout interval, target_timeout interval, settles_within interval, corrects boolean) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_rule(definition jsonb, actor text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.define_rule(definition jsonb, actor text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.define_rule(definition jsonb, actor text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION rules.define_rule(definition jsonb, actor text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION derived_event(event_key text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.derived_event(event_key text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION dlq_report(project_id text, most integer, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.dlq_report(project_id text, most integer, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.dlq_report(project_id text, most integer, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION duration_bucket(took bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.duration_bucket(took bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION error_class(error jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.error_class(error jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.error_class(error jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION rules.error_class(error jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION rules.error_class(error jsonb) TO hf_reader;
+GRANT ALL ON FUNCTION rules.error_class(error jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION facts_of_tick(input jsonb, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.facts_of_tick(input jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION facts_to_change(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.facts_to_change(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION fold_figures(); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.fold_figures() FROM PUBLIC;
+
+
+--
+-- Name: TABLE exceptions; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.exceptions TO hf_producer;
+GRANT SELECT ON TABLE rules.exceptions TO hf_worker;
+GRANT SELECT ON TABLE rules.exceptions TO hf_reader;
+GRANT SELECT ON TABLE rules.exceptions TO hf_operator;
+
+
+--
+-- Name: TABLE refused_items; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.refused_items TO hf_producer;
+GRANT SELECT ON TABLE rules.refused_items TO hf_worker;
+GRANT SELECT ON TABLE rules.refused_items TO hf_reader;
+GRANT SELECT ON TABLE rules.refused_items TO hf_operator;
+
+
+--
+-- Name: TABLE target_values; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.target_values TO hf_producer;
+GRANT SELECT ON TABLE rules.target_values TO hf_worker;
+GRANT SELECT ON TABLE rules.target_values TO hf_reader;
+GRANT SELECT ON TABLE rules.target_values TO hf_operator;
+
+
+--
+-- Name: FUNCTION forget_values(run_ids uuid[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.forget_values(run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: TABLE rule_versions; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.rule_versions TO hf_producer;
+GRANT SELECT ON TABLE rules.rule_versions TO hf_worker;
+GRANT SELECT ON TABLE rules.rule_versions TO hf_reader;
+GRANT SELECT ON TABLE rules.rule_versions TO hf_operator;
+
+
+--
+-- Name: FUNCTION freeze_rule(definition jsonb, is_draft boolean, actor text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.freeze_rule(definition jsonb, is_draft boolean, actor text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE pass_parts; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.pass_parts TO hf_producer;
+GRANT SELECT ON TABLE rules.pass_parts TO hf_worker;
+GRANT SELECT ON TABLE rules.pass_parts TO hf_reader;
+GRANT SELECT ON TABLE rules.pass_parts TO hf_operator;
+
+
+--
+-- Name: FUNCTION held_part(step_id bigint, lease_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.held_part(step_id bigint, lease_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: TABLE passes; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.passes TO hf_producer;
+GRANT SELECT ON TABLE rules.passes TO hf_worker;
+GRANT SELECT ON TABLE rules.passes TO hf_reader;
+GRANT SELECT ON TABLE rules.passes TO hf_operator;
+
+
+--
+-- Name: FUNCTION held_pass(step_id bigint, lease_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.held_pass(step_id bigint, lease_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION held_task(step_id bigint, lease_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.held_task(step_id bigint, lease_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION ids_of(given jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.ids_of(given jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_included(facts rules.run_facts, step_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) TO hf_producer;
+GRANT ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) TO hf_worker;
+GRANT ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) TO hf_reader;
+GRANT ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_retryable(error jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.is_retryable(error jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.is_retryable(error jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION rules.is_retryable(error jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION rules.is_retryable(error jsonb) TO hf_reader;
+GRANT ALL ON FUNCTION rules.is_retryable(error jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_unknown(error jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.is_unknown(error jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION judged_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.judged_targets(facts rules.run_facts, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION keep_preview(facts rules.run_facts, rule rules.rule_versions, more jsonb, unchanged bigint, parent_run_id uuid, key text, author text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.keep_preview(facts rules.run_facts, rule rules.rule_versions, more jsonb, unchanged bigint, parent_run_id uuid, key text, author text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION kept_for(name text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.kept_for(name text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION later_input(plain jsonb, error jsonb, retries integer, is_settling boolean, undoes jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.later_input(plain jsonb, error jsonb, retries integer, is_settling boolean, undoes jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_channel(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.lock_channel(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_passes(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.lock_passes(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION next_day(at timestamp with time zone); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.next_day(at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION next_targets(run_id uuid, after bigint, most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.next_targets(run_id uuid, after bigint, most integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION open_run(rule_id text, channel text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.open_run(rule_id text, channel text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION page_bounds(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.page_bounds(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION page_targets(step_id bigint, lease_id bigint, most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.page_targets(step_id bigint, lease_id bigint, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.page_targets(step_id bigint, lease_id bigint, most integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION pass_mismatches(step_id bigint, lease_id bigint, most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.pass_mismatches(step_id bigint, lease_id bigint, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.pass_mismatches(step_id bigint, lease_id bigint, most integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION plan_digest(run_id uuid, plan jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_digest(run_id uuid, plan jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_for_tick(input jsonb, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_for_tick(input jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_of(run_id uuid, rule rules.rule_versions, channel text, unchanged bigint, refused bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_of(run_id uuid, rule rules.rule_versions, channel text, unchanged bigint, refused bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_pass(facts rules.run_facts, pass text, due_at timestamp with time zone, corrects boolean); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_pass(facts rules.run_facts, pass text, due_at timestamp with time zone, corrects boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_passes(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_passes(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_revert(facts rules.run_facts, task_id bigint, reason text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_revert(facts rules.run_facts, task_id bigint, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, author text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.plan_rollback(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, author text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE findings; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.findings TO hf_producer;
+GRANT SELECT ON TABLE rules.findings TO hf_worker;
+GRANT SELECT ON TABLE rules.findings TO hf_reader;
+GRANT SELECT ON TABLE rules.findings TO hf_operator;
+
+
+--
+-- Name: TABLE plans; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.plans TO hf_producer;
+GRANT SELECT ON TABLE rules.plans TO hf_worker;
+GRANT SELECT ON TABLE rules.plans TO hf_reader;
+GRANT SELECT ON TABLE rules.plans TO hf_operator;
+
+
+--
+-- Name: TABLE target_marks; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.target_marks TO hf_producer;
+GRANT SELECT ON TABLE rules.target_marks TO hf_worker;
+GRANT SELECT ON TABLE rules.target_marks TO hf_reader;
+GRANT SELECT ON TABLE rules.target_marks TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_facts(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.prune_facts(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION queue_as_scheduler(run_id uuid, reason text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.queue_as_scheduler(run_id uuid, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION reconcile(run_id uuid, correct boolean, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.reconcile(run_id uuid, correct boolean, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.reconcile(run_id uuid, correct boolean, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.record_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.record_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION record_passes(moves holdfast.shared_move[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.record_passes(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_runs(moves holdfast.shared_move[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.record_runs(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_targets(moves holdfast.shared_move[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.record_targets(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_change(); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_change() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_shared(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_shared(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_unapplied(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_unapplied(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_undone(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_undone(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_write() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION resolve(run_id uuid, targets bigint[], reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.resolve(run_id uuid, targets bigint[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.resolve(run_id uuid, targets bigint[], reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_all(run_id uuid, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.retry_all(run_id uuid, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.retry_all(run_id uuid, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_failed(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.retry_failed(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.retry_failed(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_targets(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.retry_targets(run_id uuid, only_ids bigint[], without_ids bigint[], classes text[], with_untried boolean, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION revert(step_id bigint, lease_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.revert(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.revert(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION rollback(run_id uuid, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, actor text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.rollback(run_id uuid, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.rollback(run_id uuid, only_ids bigint[], without_ids bigint[], force jsonb, apply boolean, expires_in interval, key text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rule_of_tick(input jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.rule_of_tick(input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION scheduled_task(step_id bigint, lease_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.scheduled_task(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.scheduled_task(step_id bigint, lease_id bigint) TO hf_worker;
+
+
+--
+-- Name: FUNCTION settle_unknown(facts rules.run_facts, reason text, author text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.settle_unknown(facts rules.run_facts, reason text, author text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION shared_items(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.shared_items(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION stage_inverse(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.stage_inverse(facts rules.run_facts, only_ids bigint[], without_ids bigint[], force jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION stage_targets(channel text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.stage_targets(channel text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.stage_targets(channel text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION rules.stage_targets(channel text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION rules.stage_targets(channel text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION states_from_history(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.states_from_history(run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.states_from_history(run_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION rules.states_from_history(run_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION rules.states_from_history(run_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION rules.states_from_history(run_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION stop_failing(step_ids bigint[], lease_ids bigint[], reason text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], reason text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION target_inputs(step_ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.target_inputs(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.target_inputs(step_ids bigint[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION undo_targets(step_ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.undo_targets(step_ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: TABLE resolutions; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_producer;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_worker;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_reader;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_operator;
+
+
+--
+-- Name: FUNCTION unknown_targets(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.unknown_targets(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unwanted_runs(most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.unwanted_runs(most integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION validate_run_state(run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.validate_run_state(run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.validate_run_state(run_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION rules.validate_run_state(run_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION rules.validate_run_state(run_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION rules.validate_run_state(run_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION violations(); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.violations() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION write_completed(pass rules.passes, facts rules.run_facts, state text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.write_completed(pass rules.passes, facts rules.run_facts, state text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION write_event(event_key text, event_type text, payload jsonb, tenant text, correlation_id text, run_id uuid); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.write_event(event_key text, event_type text, payload jsonb, tenant text, correlation_id text, run_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.write_event(event_key text, event_type text, payload jsonb, tenant text, correlation_id text, run_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION rules.write_event(event_key text, event_type text, payload jsonb, tenant text, correlation_id text, run_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION rules.write_event(event_key text, event_type text, payload jsonb, tenant text, correlation_id text, run_id uuid) TO hf_operator;
+
+
+--
+-- Name: TABLE stored_events; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.stored_events TO hf_producer;
+GRANT SELECT ON TABLE rules.stored_events TO hf_worker;
+GRANT SELECT ON TABLE rules.stored_events TO hf_reader;
+GRANT SELECT ON TABLE rules.stored_events TO hf_operator;
+
+
+--
+-- Name: FUNCTION write_waiting(facts rules.run_facts, event_key text, reason text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.write_waiting(facts rules.run_facts, event_key text, reason text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: work; Owner: -
 --
 
@@ -18167,16 +30178,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_producer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_operator;
-
-
---
--- Name: TABLE resolutions; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.resolutions TO hf_producer;
-GRANT SELECT ON TABLE holdfast.resolutions TO hf_worker;
-GRANT SELECT ON TABLE holdfast.resolutions TO hf_reader;
-GRANT SELECT ON TABLE holdfast.resolutions TO hf_operator;
 
 
 --
@@ -18360,6 +30361,136 @@ GRANT SELECT ON TABLE holdfast.worker_list TO hf_operator;
 
 
 --
+-- Name: TABLE events; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.events TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.events TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.events TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.events TO hf_operator;
+
+
+--
+-- Name: TABLE feed_watermarks; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.feed_watermarks TO hf_producer;
+GRANT SELECT ON TABLE ingest.feed_watermarks TO hf_worker;
+GRANT SELECT ON TABLE ingest.feed_watermarks TO hf_reader;
+GRANT SELECT ON TABLE ingest.feed_watermarks TO hf_operator;
+
+
+--
+-- Name: TABLE feeds; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.feeds TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.feeds TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.feeds TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.feeds TO hf_operator;
+
+
+--
+-- Name: TABLE messages; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.messages TO hf_producer;
+GRANT SELECT ON TABLE ingest.messages TO hf_worker;
+GRANT SELECT ON TABLE ingest.messages TO hf_reader;
+GRANT SELECT ON TABLE ingest.messages TO hf_operator;
+
+
+--
+-- Name: TABLE partition_progress; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.partition_progress TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.partition_progress TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.partition_progress TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.partition_progress TO hf_operator;
+
+
+--
+-- Name: TABLE payloads; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.payloads TO hf_producer;
+GRANT SELECT ON TABLE ingest.payloads TO hf_worker;
+GRANT SELECT ON TABLE ingest.payloads TO hf_reader;
+GRANT SELECT ON TABLE ingest.payloads TO hf_operator;
+
+
+--
+-- Name: TABLE prices; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.prices TO hf_producer;
+GRANT SELECT ON TABLE ingest.prices TO hf_worker;
+GRANT SELECT ON TABLE ingest.prices TO hf_reader;
+GRANT SELECT ON TABLE ingest.prices TO hf_operator;
+
+
+--
+-- Name: TABLE pricing_rules; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.pricing_rules TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.pricing_rules TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.pricing_rules TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.pricing_rules TO hf_operator;
+
+
+--
+-- Name: TABLE quarantine; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.quarantine TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.quarantine TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.quarantine TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.quarantine TO hf_operator;
+
+
+--
+-- Name: TABLE run_metadata; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.run_metadata TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.run_metadata TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.run_metadata TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.run_metadata TO hf_operator;
+
+
+--
+-- Name: TABLE sightings; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT ON TABLE ingest.sightings TO hf_producer;
+GRANT SELECT ON TABLE ingest.sightings TO hf_worker;
+GRANT SELECT ON TABLE ingest.sightings TO hf_reader;
+GRANT SELECT ON TABLE ingest.sightings TO hf_operator;
+
+
+--
+-- Name: TABLE watermarks; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.watermarks TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.watermarks TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.watermarks TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.watermarks TO hf_operator;
+
+
+--
+-- Name: TABLE worker_runs; Type: ACL; Schema: ingest; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.worker_runs TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.worker_runs TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.worker_runs TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ingest.worker_runs TO hf_operator;
+
+
+--
 -- Name: TABLE approvals; Type: ACL; Schema: ops; Owner: -
 --
 
@@ -18517,6 +30648,116 @@ GRANT SELECT ON TABLE ops.worker_utilization TO hf_producer;
 GRANT SELECT ON TABLE ops.worker_utilization TO hf_worker;
 GRANT SELECT ON TABLE ops.worker_utilization TO hf_reader;
 GRANT SELECT ON TABLE ops.worker_utilization TO hf_operator;
+
+
+--
+-- Name: TABLE channels; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.channels TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.channels TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.channels TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.channels TO hf_operator;
+
+
+--
+-- Name: TABLE events; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_operator;
+
+
+--
+-- Name: TABLE ledger; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.ledger TO hf_producer;
+GRANT SELECT ON TABLE rules.ledger TO hf_worker;
+GRANT SELECT ON TABLE rules.ledger TO hf_reader;
+GRANT SELECT ON TABLE rules.ledger TO hf_operator;
+
+
+--
+-- Name: TABLE metrics; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.metrics TO hf_producer;
+GRANT SELECT ON TABLE rules.metrics TO hf_worker;
+GRANT SELECT ON TABLE rules.metrics TO hf_reader;
+GRANT SELECT ON TABLE rules.metrics TO hf_operator;
+
+
+--
+-- Name: TABLE mismatches; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.mismatches TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.mismatches TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.mismatches TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.mismatches TO hf_operator;
+
+
+--
+-- Name: TABLE price_changes; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.price_changes TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.price_changes TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.price_changes TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.price_changes TO hf_operator;
+
+
+--
+-- Name: TABLE reconciliations; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.reconciliations TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.reconciliations TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.reconciliations TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.reconciliations TO hf_operator;
+
+
+--
+-- Name: TABLE refusals; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.refusals TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.refusals TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.refusals TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.refusals TO hf_operator;
+
+
+--
+-- Name: TABLE rule_list; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.rule_list TO hf_producer;
+GRANT SELECT ON TABLE rules.rule_list TO hf_worker;
+GRANT SELECT ON TABLE rules.rule_list TO hf_reader;
+GRANT SELECT ON TABLE rules.rule_list TO hf_operator;
+
+
+--
+-- Name: TABLE rule_runs; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_runs TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_runs TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_runs TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_runs TO hf_operator;
+
+
+--
+-- Name: TABLE rule_targets; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_targets TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_targets TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_targets TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.rule_targets TO hf_operator;
 
 
 --

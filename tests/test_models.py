@@ -31,4 +31,4 @@ def test_an_outcome_prints_what_it_means(outcome: Exception, words: list[str]) -
 @pytest.mark.parametrize("outcome", [Retry({"a": 1}), Fail({"a": 1}), Snooze(1), Continue({"page": [2]})], ids=repr)
 def test_an_outcome_is_hashable_and_the_same_only_as_itself(outcome: Any) -> None:
     assert outcome in {outcome}
-    assert outcome != type(outcome)(*vars(outcome).values())
+    assert outcome != type(outcome)(**vars(outcome))

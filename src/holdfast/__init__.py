@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.env import Env
     from holdfast.errors import HoldfastError, RunCancelled, RunFailed, WaitTimedOut
+    from holdfast.handlers.batch import Batch
     from holdfast.handlers.context import Ctx
     from holdfast.handlers.registry import RetryPolicy
     from holdfast.kernel.handle import Handle
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.work.define import Task
 
 __all__ = [
+    "Batch",
     "Continue",
     "Ctx",
     "Env",
@@ -37,6 +39,7 @@ __all__ = [
 _ERRORS = ("HoldfastError", "RunCancelled", "RunFailed", "WaitTimedOut")
 _OUTCOMES = ("Continue", "Fail", "Retry", "Snooze")
 _PLACES = {
+    "Batch": "handlers.batch",
     "Ctx": "handlers.context",
     "Env": "env",
     "Event": "notify",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from holdfast import faces
+from holdfast import faces, handles
 from holdfast.durations import Duration
 from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
@@ -22,20 +21,21 @@ from holdfast.handlers.limits import limit_definition
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.schedules import schedule_definition
 from holdfast.handlers.untyped import Untyped
-from holdfast.kernel.handle import Handle
+from holdfast.kernel.handle import Handle, afollow, follow
 from holdfast.kernel.schedule_calls import Missed, Overlap, Schedulable
 from holdfast.notify import Subscriber
 from holdfast.spelling import checks_options
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
+    from holdfast.ingest.api import Ingest
     from holdfast.ops.api import Ops
-    from holdfast.work.api import Async, Task, TaskDecorator, Tasks
+    from holdfast.rules.api import Rules
+    from holdfast.work.api import Async, BatchDecorator, Task, TaskDecorator, Tasks
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
-IDS = (int, UUID, str)  # a bool is an int, but not an id
 
 
 class Holdfast:
@@ -46,7 +46,9 @@ class Holdfast:
 
     work: Tasks  # the shipped faces, each loaded from FACES when it is first used
     flow: Flows
+    rules: Rules
     ops: Ops
+    ingest: Ingest
 
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
         self._engine = Engine(dsn)
@@ -72,18 +74,17 @@ class Holdfast:
     def task(self, function: Callable[P, R], /) -> Task[P, R, Callable[P, R]]: ...
     @overload
     def task(
-        self,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        retry: int | RetryPolicy | None = None,
-        timeout: Duration | None = None,
-        lease: Duration | None = None,
-        cpu: bool = False,
-        limits: Sequence[str] | None = None,
-        weight: float | str | None = None,
-        call_weight: float | None = None,
-    ) -> TaskDecorator: ...
+        self, *, name: str | None = None, queue: str = "default", retry: int | RetryPolicy | None = None,
+        timeout: Duration | None = None, lease: Duration | None = None, cpu: bool = False,
+        limits: Sequence[str] | None = None, weight: float | str | None = None, call_weight: float | None = None,
+    ) -> TaskDecorator: ...  # fmt: skip
+    @overload
+    def task(
+        self, *, batch: int, by: str | None = None, batch_wait: Duration | None = None, name: str | None = None,
+        queue: str = "default", retry: int | RetryPolicy | None = None, timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, limits: Sequence[str] | None = None,
+        weight: float | str | None = None, call_weight: float | None = None,
+    ) -> BatchDecorator: ...  # fmt: skip
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 
@@ -91,7 +92,9 @@ class Holdfast:
         the function's by default. `retry` is the total number of executions, or a RetryPolicy. Without it, or with
         False, an exception is final; a task whose worker died is still executed up to three times. `limits` names up
         to three limits (`hf.limit`), and `weight` is what a task takes from their buckets. Both may use fields of the
-        input: `limits=["shop:{shop}"]`. `call_weight` is what each call of the function takes in addition.
+        input: `limits=["shop:{shop}"]`. `call_weight` is what each call of the function takes in addition. With
+        `batch` one call serves up to so many tasks, with the same value in the field `by` of their items: it takes a
+        `Batch` and a list, and returns a list. A call that is not full waits `batch_wait` for more.
         """
         for function in functions:
             return self.work.task(function)
@@ -256,15 +259,11 @@ class Holdfast:
 
     def handle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002 - the word is the same in SQL
         """Return the handle of a task or run that was started elsewhere, by its id."""
-        for face in faces.all_faces():
-            if type(id) in IDS and face.id_form is not None and re.fullmatch(face.id_form, str(id)):
-                handle: Handle[Any] = face.load("handle")(self._engine, str(id))
-                return handle
-        raise BadInput(
-            f"id must be the number of a task or the UUID of a run, got {id!r}",
-            where="id",
-            next="find the id with `holdfast runs list`",
-        )
+        return follow(self._engine, handles.find(self._engine, id))
+
+    async def ahandle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002
+        """Return the handle of a task or run, as `handle` does."""
+        return await afollow(self._engine, handles.find(self._engine, id))
 
     @property
     def dsn(self) -> str:

@@ -189,9 +189,9 @@ def _from_file(field: str) -> str:
 def to_writer(dsn: str) -> str:
     """Choose the writable server of several hosts, unless the DSN says which: a standby would reject every call."""
     check_dsn(dsn)
-    said = conninfo_to_dict(dsn)
-    hosts = str(said.get("host") or said.get("hostaddr") or "")
-    if "," not in hosts or "target_session_attrs" in said or "PGTARGETSESSIONATTRS" in os.environ:
+    options = conninfo_to_dict(dsn)
+    hosts = str(options.get("host") or options.get("hostaddr") or "")
+    if "," not in hosts or "target_session_attrs" in options or "PGTARGETSESSIONATTRS" in os.environ:
         return dsn
     if "://" in dsn:  # it stays a URL
         return f"{dsn}{'&' if '?' in dsn else '?'}target_session_attrs=read-write"

@@ -85,11 +85,11 @@ def plan(wanted: dict[str, Any]) -> dict[str, Any]:
                 last_dropped = passed[0]
             passed.append(_microseconds(tick))
             count += 1
-        said = words(wanted["cron"])
+        text = words(wanted["cron"])
     except NoTicks as reason:
         return {**known, "broken": str(reason)}
     dropped = {} if last_dropped is None else {"dropped": [count - MOST_MISSED, first, last_dropped]}
-    return {**known, **dropped, "ticks": [*passed, *upcoming], "words": said}
+    return {**known, **dropped, "ticks": [*passed, *upcoming], "words": text}
 
 
 def _once_per_local_time(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:

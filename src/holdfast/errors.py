@@ -256,7 +256,8 @@ class SecretMissing(HoldfastError):
 class OutsideError(HoldfastError):
     """An outside system's answer. `status`, `code` and `headers` are those of its response, if there was one.
 
-    `retry_after` is the delay that the system asked for; without it the retry policy decides.
+    `retry_after` is the delay that the system asked for; without it the retry policy decides. `retryable` is what the
+    system itself said about another try. `is_sent` is False if the request surely did not reach the system.
     """
 
     exit_code = 1
@@ -270,12 +271,16 @@ class OutsideError(HoldfastError):
         status: int | None = None,
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
+        retryable: bool | None = None,
+        is_sent: bool = True,
     ) -> None:
         super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after
         self.status = status
         self.code = code
         self.headers = headers or {}
+        self.retryable = retryable
+        self.is_sent = is_sent
 
 
 class RateLimited(OutsideError):

@@ -19,7 +19,9 @@ VARIABLE = "HOLDFAST_FACES"  # more faces, as name=module, separated by commas
 FACES: dict[str, str] = {  # each module holds its FACE
     "work": "holdfast.work.face",
     "flow": "holdfast.flow.face",
+    "rules": "holdfast.rules.face",
     "ops": "holdfast.ops.face",
+    "ingest": "holdfast.ingest.face",
 }
 
 
@@ -35,7 +37,7 @@ class Face:
     has_schema: bool = True  # False for a face that so far only adds a machine
     api: str | None = None  # called with the app's Engine; what it returns is `hf.<name>`
     handle: str | None = None  # called with the Engine and an id; returns the handle of what has that id
-    id_form: str | None = None  # a regular expression of the ids that `handle` takes
+    id_form: str | None = None  # a regular expression of the ids that `handle` takes; several faces may have UUIDs
     commands: str | None = None  # a typer app, `holdfast <name> …`
     commands_help: str | None = None  # the app's help, so that `holdfast --help` need not import it
     events: str | None = None  # the catalogue of its events, which the `watcher` of its API publishes
@@ -46,6 +48,8 @@ class Face:
     is_open: str | None = None  # (ids text[]) returns boolean: whether one of them, or what it started, is not over
     cancels: str | None = None  # (ids text[], reason text) returns void: cancels those that are not over
     prunes: str | None = None  # (step_ids bigint[], run_ids uuid[]) returns void: removes its rows about them
+    ages: str | None = None  # (batch int) returns int: removes so many of its rows that are older than it keeps them
+    unwanted: str | None = None  # (most int) returns uuid[]: runs that never began and that nobody can begin any more
     pages: Mapping[str, str] = field(
         default_factory=dict
     )  # files of docs/reference, each with the function that returns its text

@@ -7,7 +7,7 @@ an exception writes its traceback into it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -51,6 +51,10 @@ class ClaimedStep(NamedTuple):
     lease_id: int
     lease_until: datetime
     cursor: Any
+    batch_key: str | None = None
+    call: int | None = None  # steps of a claim with the same number are one call of their handler
+    tenant: str | None = None  # null unless the step may share a call
+    is_alone: bool | None = None  # its call lost its worker or ran out of time, so it shares none
 
 
 class CompletedInput(NamedTuple):
@@ -75,6 +79,14 @@ class LostLease:
 
     lease_id: int
     state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryWait:
+    """In how long a step is due again."""
+
+    step_id: int
+    wait: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +252,19 @@ class Done(NamedTuple):
 
 @dataclass(eq=False)  # compared by identity, as other exceptions are, so they can be hashed
 class Retry(Exception):
-    """Retry the step, after `after` or else by its policy; this counts as a failure."""
+    """Retry the step, after `after` or else by its policy; this counts as a failure.
+
+    `policy` names another retry policy, and `ordinal` says which failure of its sort this is: together they set the
+    delay. `is_charged=False` uses no try. `of_call`: the whole call failed, so that a breaker counts it once.
+    """
 
     error: Any = None
     after: Duration | None = None
     pause: str | None = None  # a limit that is closed for all workers until then
+    policy: str | None = field(default=None, kw_only=True)
+    ordinal: int | None = field(default=None, kw_only=True)
+    is_charged: bool = field(default=True, kw_only=True)
+    of_call: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.after is not None:
@@ -267,10 +287,14 @@ class Fail(Exception):
 
 @dataclass(eq=False)
 class Snooze(Exception):
-    """Run the step again later; this does not count as a failure."""
+    """Run the step again later; this does not count as a failure.
+
+    `call_key`: from now on a step of a batch handler shares calls only with steps that were given the same key.
+    """
 
     after: Duration
     pause: str | None = None  # a limit that is closed for all workers until then
+    call_key: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         wait(self.after, "after")
@@ -333,3 +357,5 @@ class Settlement(NamedTuple):
     step_id: int
     lease_id: int
     outcome: Outcome
+    alone: bool = False  # keep the step out of shared calls from now on
+    raised_with: int | None = None  # the first step of a call that raised: a breaker counts it once

@@ -38,6 +38,29 @@ WHATS = {
     "retention": {"alone", "beside a sweep"},
     "targets": {"start"},
     "shell": {"time", "memory"},
+    "masked": {"no secrets", "three secrets"},
+    "ops": {"queue_run", "append_event", "claim_next_run", "8 claimers", "p99 alone", "p99 in a crowd", "logs -f"},
+    "ingest": {
+        "pages of 1000",
+        "pages of 30",
+        *(f"batches, {label}" for label in ("1 process", "2 processes", "8 processes")),
+        "log of a first run",
+        "log of an unchanged run",
+        "24-hour query",
+    },
+    "rules": {
+        "preview",
+        "apply",
+        "apply answers",
+        "after a pause",
+        "after a stop",
+        "100 alone",
+        "100 beside",
+        "previewer, a tenth",
+        "previewer, all",
+        "worker, a tenth",
+        "worker, all",
+    },
     "ticks": {"all queued"},
     "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
     "subscribers": {
@@ -57,18 +80,34 @@ WHATS = {
         "free tasks behind parked ones",
         "100/s over 4 workers",
     },
+    "batches": {"one by one", "in batches of 250", "rows"},
+    "pause": {
+        *(f"{call}, {size}" for call in ("queue", "pause", "resume", "stop") for size in ("small", "large")),
+        "last call after pause",
+        "last call after stop",
+        "100 alone",
+        "100 beside",
+        "memory at 10 %",
+        "memory at 100 %",
+    },
+    "cancel": {f"{call}{more}" for call in ("cancel", "retry") for more in ("", ", longest wait")},
     "memory": {"at 10 %", "at 50 %", "at 100 %"},
 }
 
 
-FLOWS, LIMITS = ("diamonds", "subscribers"), ("limits",)
+LONG = ("diamonds", "subscribers", "limits", "ops", "rules", "masked", "batches", "pause", "ingest")
 
 
 @pytest.mark.timeout(900)  # dozens of processes are started, and machines are busy
 @pytest.mark.parametrize(
     ("names", "tasks"),
-    [([name for name in WHATS if name not in {*FLOWS, *LIMITS}], "700"), (FLOWS, "140"), (LIMITS, "700")],
-    ids=["tasks", "flows", "limits"],
+    [
+        ([name for name in WHATS if name not in LONG], "700"),
+        pytest.param(["diamonds", "subscribers"], "140", marks=pytest.mark.long),
+        pytest.param(["limits", "ops", "rules", "masked", "ingest"], "700", marks=pytest.mark.long),
+        pytest.param(["batches", "pause"], "1500", marks=pytest.mark.long),
+    ],
+    ids=["tasks", "flows", "faces", "runs"],
 )
 def test_the_sections_measure_holdfast(tmp_path: Path, names: Sequence[str], tasks: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}

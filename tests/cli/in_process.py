@@ -15,7 +15,7 @@ from holdfast.cli import main, render
 
 # Commands that open a connection, read or act, and end. Others start processes, take signals or import apps.
 GROUPS = frozenset(
-    {"runs", "dlq", "queues", "workers", "flow", "ops", "config", "start", "limits", "schedules", "retention"}
+    {"runs", "dlq", "queues", "workers", "flow", "rules", "ops", "config", "start", "limits", "schedules", "retention"}
 )
 SERVING = frozenset({"work", "webhook"})
 

@@ -86,6 +86,14 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     assert shops["429_with_Retry-After"] >= 1
     assert shops["others_meanwhile"] >= 1
     assert (found["schedule"]["ticks"] >= 3, found["schedule"]["fired_twice"]) == (True, 0)
+    pushes = found["pushes"]
+    assert (pushes["wrongly_signed"], pushes["runs_queued"], pushes["repeated"]) == (401, 3, 0)
+    assert (pushes["deployed"], pushes["cancelled"], pushes["stale"]) == (1, 1, 1)
+    assert pushes["lines_seen_live"] >= 1
+    feed = found["feed"]
+    assert (feed["records_read"], feed["429"], feed["quarantined"], feed["late_records"]) == (20_000, 1, 1, 1)
+    assert (feed["counted_twice"], feed["partitions_rescued"] >= 1) == (0, True)
+    assert "deployment: rendering body" in ran.stderr
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr
     assert "PostgreSQL is stopped" in ran.stderr
@@ -102,8 +110,8 @@ def test_make_demo_has_a_home_of_its_own_and_each_command_works_as_printed(own_h
     typed = {"cwd": ROOT, "env": environment(), "capture_output": True, "text": True, "timeout": 100}
     ran = subprocess.run(["make", "-s", "demo", f"DEMO_HOME={own_home}", "ARGS=--tasks 60 --workers 2"], **typed)
 
-    assert ran.returncode == 0, ran.stderr
-    assert len(commands(ran.stdout)) == 8
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(commands(ran.stdout)) == 11
     for command in commands(ran.stdout):
         done = subprocess.run(["bash", "-c", command], **typed)
         assert done.returncode == 0, done.stderr
@@ -113,11 +121,11 @@ def test_make_demo_has_a_home_of_its_own_and_each_command_works_as_printed(own_h
 def test_a_server_that_was_running_is_left_running(holdfast, home):
     ran = holdfast("demo", "--tasks", "120", "--workers", "2")
 
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "keeps running" in ran.stderr
     assert embedded.status(home).running
     assert "\nlost\t0\t✓\t" in ran.stdout
-    assert len(commands(ran.stdout)) == 8
+    assert len(commands(ran.stdout)) == 11
 
 
 def test_a_demo_that_is_interrupted_stops_its_workers_and_says_what_stays(home):

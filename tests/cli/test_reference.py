@@ -30,7 +30,7 @@ def commands(group, path=()):
 
 def entries():
     """Read the tables: a command stands at a row's beginning, its options in the same row or below it."""
-    rows = re.findall(r"^\| `([a-z]+(?: [a-z]+)?)((?: [^`]*)?)` \| (.*) \|$", TEXT, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z]+(?: [a-z][a-z-]*)?)((?: [^`]*)?)` \| (.*) \|$", TEXT, re.MULTILINE)
     told = {}
     for name, usage, meaning in rows:
         told.setdefault(name, set()).update(re.findall(r"--[a-z-]+", f"{usage} {meaning}"))

@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import story, tick_play, workload
+from holdfast.demo import push_play, story, tick_play, workload
+from holdfast.demo.feed_play import judged as feed_judged
 from holdfast.demo.judge import judge
 from holdfast.demo.order_play import judged
+from holdfast.demo.push_play import PushFacts
+from holdfast.demo.sale_play import judged as sale_judged
 from holdfast.demo.shop_play import judged as shops_judged
 from holdfast.demo.tasks import HOPELESS
 from holdfast.kernel import calls
@@ -17,6 +20,8 @@ from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord, TickFacts
+from holdfast.reads.demo_feed import FeedFacts
+from holdfast.reads.demo_sale import SaleFacts
 from holdfast.reads.demo_shops import ShopFacts, Span
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
@@ -167,7 +172,7 @@ def test_shops_whose_limit_was_not_kept_are_found():
         (replace(fine, leases=[*leases, span("acme", 0.5, None)]), {"shops: claims at once"}),
         (replace(fine, leases=[]), {"shops: claims at once"}),
         (replace(fine, calls=[*calls, *[span("initech", 0, None)] * 3]), {"shops: calls at once"}),
-        (replace(fine, calls=[calls[0], *calls[2:]]), {"shops: 429 with Retry-After"}),
+        (replace(fine, calls=[calls[0], *calls[2:]]), {"shops: 429 with Retry-After", "shops: claims while closed"}),
         (replace(fine, leases=[*leases, span("globex", 1.4, 1.6)]), {"shops: claims while closed"}),
         (replace(fine, pauses=[span("globex", 0.5, 1.4)]), {"shops: claims while closed"}),
         (replace(fine, pauses=[]), {"shops: claims while closed", "shops: others meanwhile"}),
@@ -182,3 +187,49 @@ def test_a_schedule_that_did_not_tick_as_it_must_is_found():
     assert all(finding.holds for finding in tick_play.judged(fine))
     for facts in (replace(fine, ticks=4, tasks=4), replace(fine, tasks=6), TickFacts(2, 2, 2)):
         assert [finding.holds for finding in tick_play.judged(facts)].count(False) == 1
+
+
+def test_pushes_that_did_not_go_as_they_must_are_found():
+    fine = PushFacts(refused=401, queued=3, repeated=0, deployed=1, live=4, cancelled=1, stale=1)
+
+    assert all(finding.holds for finding in push_play.judged(fine))
+    for changes in (
+        {"refused": 202}, {"queued": 2}, {"repeated": 1}, {"deployed": 0}, {"live": 0}, {"cancelled": 0}, {"stale": 0},
+    ):  # fmt: skip
+        assert [finding.holds for finding in push_play.judged(replace(fine, **changes))].count(False) == 1
+
+
+def test_a_sale_that_did_not_go_as_it_must_is_found():
+    planned = SaleFacts("PREVIEW", 200, 0, 0, 0, 0, is_edit_kept=False)
+    ended = SaleFacts("PARTIAL", 200, 199, 1, 199, 0, is_edit_kept=True)
+
+    assert all(finding.holds for finding in sale_judged(planned, ended, is_retried=True))
+    for before, after, is_retried, named in (
+        (replace(planned, written=1), ended, True, "sale: planned"),
+        (planned, replace(ended, applied=198), True, "sale: applied"),
+        (planned, replace(ended, is_edit_kept=False), True, "sale: stale"),
+        (planned, ended, False, "sale: retried"),
+        (planned, replace(ended, twice=1), True, "sale: written twice"),
+    ):
+        findings = sale_judged(before, after, is_retried=is_retried)
+        assert [finding.what for finding in findings if not finding.holds] == [named]
+
+
+def test_a_feed_that_did_not_go_as_it_must_is_found():
+    fine = FeedFacts(20_000, 20_000, 1, 0, "completed", 1, 3, 0, 1, "completed", is_marked=True)
+
+    assert all(finding.holds for finding in feed_judged(fine))
+    for changes, named in (
+        ({"read": 20_001}, "feed: records read"),
+        ({"state": "failed"}, "feed: records read"),
+        ({"failed": 1}, "feed: records read"),
+        ({"rescued": 0}, "feed: partitions rescued"),
+        ({"refused": 0}, "feed: 429"),
+        ({"twice": 1}, "feed: counted twice"),
+        ({"quarantined": 0}, "feed: quarantined"),
+        ({"live": 19_999}, "feed: records stored"),
+        ({"then_state": "failed"}, "feed: late records"),
+        ({"is_marked": False}, "feed: late records"),
+    ):
+        findings = feed_judged(replace(fine, **changes))
+        assert [finding.what for finding in findings if not finding.holds] == [named]

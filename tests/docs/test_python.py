@@ -11,7 +11,7 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import Continue, Ctx, Env, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast import Batch, Continue, Ctx, Env, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
@@ -21,11 +21,26 @@ from holdfast.ops.context import OpsCtx
 from holdfast.ops.handle import OpsHandle
 from holdfast.ops.run import OpsRun
 from holdfast.ops.shell import ShellResult
+from holdfast.rules.api import Rules
+from holdfast.rules.handle import RuleRun
+from holdfast.rules.language.guard import Guard
+from holdfast.rules.table import Table
 from holdfast.work.define import Task
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
-WIRING |= {"release_secrets", "begin", "append", "append_all", "ask", "stop_now", "metadata", "failure_metadata"}
+WIRING |= {
+    "release_secrets",
+    "begin",
+    "append",
+    "append_all",
+    "ask",
+    "stop_now",
+    "metadata",
+    "failure_metadata",
+    "connection",
+    "transaction_open",
+}
 
 
 def signature(name: str, function: object) -> str:
@@ -50,11 +65,34 @@ def members(name: str, owner: type) -> Iterator[str]:
 
 
 def there() -> set[str]:
-    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun, "env": Env}
-    makers = [Holdfast, Env, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
+    owners = {
+        "hf": Holdfast,
+        "task": Task,
+        "handle": Handle,
+        "ctx": Ctx,
+        "flow": Flow,
+        "run": FlowRun,
+        "env": Env,
+        "batch": Batch,
+    }
+    makers = [
+        Holdfast,
+        Env,
+        RetryPolicy,
+        Retry,
+        Snooze,
+        Fail,
+        Continue,
+        Backoff,
+        ReenqueueDelays,
+        StepRetry,
+        Table,
+        Guard,
+    ]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
     ops = [("hf.ops", Ops), ("ctx", OpsCtx), ("handle", OpsHandle), ("run", OpsRun), ("result", ShellResult)]
     lines |= {line for name, owner in ops for line in members(name, owner)}
+    lines |= {line for name, owner in [("hf.rules", Rules), ("run", RuleRun)] for line in members(name, owner)}
     lines |= {signature("hf.flow", Flows.__call__), signature("hf.ops", Ops.__call__)}
     return lines | {signature(each.__name__, each) for each in makers}
 

@@ -30,7 +30,7 @@ from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Json, Outcome, Release, Settlement
 from holdfast.testing import Clock
-from holdfast.worker.attempt import Attempt, Batch, lease_clock
+from holdfast.worker.attempt import Attempt, Claim, lease_clock
 from holdfast.worker.execute import run_handler
 from properties.database import wipe
 
@@ -158,7 +158,7 @@ class Stage:
             versions = self._registry.versions(step.kind)
             answer = answers.get(step.step_id)
             full, handler = inputs.complete(step, answer, versions) if answer else (step, versions[-1])
-            one = Attempt(full, handler, self._executor, LEASE.total_seconds(), Batch(1, lease_clock()))
+            one = Attempt(full, handler, self._executor, LEASE.total_seconds(), Claim(1, lease_clock()))
             held.append(Held(mine, one, mine.given()))
         self.held += held
         return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -189,10 +190,9 @@ def at_once(dsn: str, *jobs: Callable[[DB], T]) -> list[T]:
 
 def until_blocked(db: DB, pid: int) -> None:
     """Wait until the backend `pid` waits for a lock: then it is where the test wants it."""
-    for _ in range(100_000):
-        if value(db, "select cardinality(pg_blocking_pids(%s)) > 0", pid):
-            return
-    raise AssertionError("it never waited for a lock")
+    give_up_at = time.monotonic() + PATIENCE
+    while not value(db, "select cardinality(pg_blocking_pids(%s)) > 0", pid):
+        assert time.monotonic() < give_up_at, "it never waited for a lock"
 
 
 def add_machine(

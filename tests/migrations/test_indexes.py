@@ -44,8 +44,8 @@ def without_indexes(server: Server, *, tasks: int = 10) -> str:
     dsn = server.database()
     migrate.run(dsn)
     with connect(as_admin(dsn, server.admin)) as connection:
-        for index in sources.indexes():
-            connection.execute(f"drop index holdfast.{index.name}")
+        for name in INDEXES:
+            connection.execute(f"drop index holdfast.{name.removeprefix('index ')}")
         db.run(connection, calls.start_tasks([{"name": "noop"}] * tasks))
         db.run(connection, calls.start_run("flow.task", "order", "flow.step", steps=[{"name": "a", "kind": "noop"}]))
     return dsn
@@ -166,6 +166,20 @@ def test_the_script_replaces_what_a_killed_build_left(server: Server) -> None:
     assert (migrate.status(dsn).pending, check_of_doctor(dsn).verdict) == ([], "ok")
 
 
+def test_the_script_waits_for_a_build_and_not_inside_its_transaction(server: Server) -> None:
+    """R32: the build would wait for that transaction, until a lock that it holds times out for the script."""
+    dsn = without_indexes(server)
+    polling = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and query like '%%try_advisory%%'"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(server.admin, autocommit=True) as admin:
+        with waiting_build(server, dsn) as builder:
+            script = pool.submit(through_psql, server, dsn, migrate.script(after=migrate.code_version()))
+            until(lambda: admin.execute(polling).fetchone() == (1,) or script.done(), "the script waited")
+            os.kill(builder.pid, signal.SIGKILL)
+
+        script.result(60)
+    assert (migrate.status(dsn).pending, check_of_doctor(dsn).verdict) == ([], "ok")
+
+
 def test_a_build_whose_client_was_killed_is_waited_for(server: Server) -> None:
     """R2: the server may go on with it; two builds of one index at once would end in a deadlock."""
     dsn = without_indexes(server)
@@ -179,6 +193,24 @@ def test_a_build_whose_client_was_killed_is_waited_for(server: Server) -> None:
 
         assert INDEXES[1] in next_one.result(60)
     assert (migrate.status(dsn).pending, check_of_doctor(dsn).verdict) == ([], "ok")
+
+
+@EMBEDDED_ONLY
+def test_a_build_that_commits_after_it_gave_up_its_lock_is_found(server: Server) -> None:
+    """R32: PostgreSQL unlocks the table before it commits; whoever drops the index in between has to look again."""
+    dsn = without_indexes(server)
+    with waiting_build(server, dsn), psycopg.connect(server.admin, autocommit=True) as admin:
+        admin.execute("select pg_terminate_backend(pid, 5000) from pg_stat_progress_create_index")
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'drop index%%'"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(as_admin(dsn, server.admin)) as late:
+        late.execute("update pg_index set indisvalid = true where indexrelid = 'holdfast.steps_by_kind'::regclass")
+        building = pool.submit(migrate.run, dsn)
+        with psycopg.connect(server.admin, autocommit=True) as admin:
+            until(lambda: admin.execute(waiting).fetchone() == (1,) or building.done(), "the drop waited")
+        late.commit()
+
+        assert building.result(60) == INDEXES[1:]
+    assert migrate.status(dsn).pending == []
 
 
 def test_four_at_once_build_each_index_once(server: Server, proof: Proof) -> None:

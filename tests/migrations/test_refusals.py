@@ -65,7 +65,7 @@ def test_a_foreign_schema_that_we_do_not_create_is_nobodys_business(ready: Serve
             connection.execute(f"create schema {schema}")
             connection.execute(f"create table {schema}.runs (mine text)")
 
-    assert migrate.run(dsn)[-1] == migrate.CODE
+    assert migrate.CODE in migrate.run(dsn)
 
 
 def test_a_login_that_may_not_make_roles(ready: Server) -> None:

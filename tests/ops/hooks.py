@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import http.client
 import json
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from holdfast.connections.pool import PoolExecutor
 from holdfast.env import Env
-from holdfast.ops.cli.webhook import listening, make_server
-from holdfast.ops.trigger import Receiver
+from holdfast.ops import serving
 
 SECRET = "It's a Secret to Everybody"
 OLD = "the-secret-before-that-one"
@@ -87,18 +83,5 @@ class Hook:
 @contextmanager
 def receiving(dsn: str, *secrets: str, **options: Any) -> Iterator[Hook]:
     """Serve a receiver by uvicorn on loopback for as long as the block lasts."""
-    connections = PoolExecutor(lambda: dsn)
-    server = make_server(Receiver(connections, [Env(name) for name in secrets or ["WEBHOOK_SECRET"]], **options))
-
-    async def run() -> None:
-        await server.serve(sockets=[listener])
-        await connections.aclose()
-
-    with listening("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=asyncio.run, args=[run()], daemon=True)
-        thread.start()
-        try:  # requests that come before it is ready wait in the socket's queue
-            yield Hook(listener.getsockname()[1])
-        finally:
-            server.should_exit = True
-            thread.join(20)
+    with serving.receiving(dsn, *map(Env, secrets or ["WEBHOOK_SECRET"]), **options) as port:
+        yield Hook(port)

@@ -93,22 +93,17 @@ def test_a_run_that_starts_before_the_monitor_gets_to_it_goes_on(db: DB, dsn: st
     with psycopg.connect(dsn) as worker:
         event(worker, run_id)
         clock.advance(seconds(2))
-        gone = threading.Event()
         answers: list[Any] = []
-
-        def act() -> None:
-            with psycopg.connect(dsn, autocommit=True) as monitor:
-                answers.append(way(monitor))
-            gone.set()
-
-        thread = threading.Thread(target=act)
-        thread.start()
-        if way is printed:  # it waits for the run's lock; the monitor passes over it
-            until_any_waits(db)
-        else:
-            assert gone.wait(PATIENCE)
-        worker.commit()
-        thread.join(PATIENCE)
+        with psycopg.connect(dsn, autocommit=True) as monitor:
+            thread = threading.Thread(target=lambda: answers.append(way(monitor)))
+            thread.start()
+            if way is printed:  # it waits for the run's lock; the monitor passes over it
+                until_blocked(db, monitor.info.backend_pid)
+            else:
+                thread.join(PATIENCE)
+                assert answers
+            worker.commit()
+            thread.join(PATIENCE)
 
     assert answers in ([{"cancelled": 0}], [0])
     assert status(db, run_id) == "running"
@@ -184,14 +179,3 @@ def test_many_workers_claim_each_run_once(db: DB, dsn: str, request: pytest.Fixt
         ("Run queued", amount),
         ("Run started", amount),
     ]
-
-
-def until_any_waits(db: DB) -> None:
-    """Wait until some session waits for a lock."""
-    for _ in range(100_000):
-        if db.execute(
-            "select from pg_stat_activity a where a.datname = current_database() "
-            "and cardinality(pg_blocking_pids(a.pid)) > 0"
-        ).fetchall():
-            return
-    raise AssertionError("nobody ever waited for a lock")

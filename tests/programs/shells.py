@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from holdfast.masking import Masker
-from holdfast.ops.output import Allowance
+from holdfast.ops.allowance import Allowance
 from holdfast.ops.recorder import Surroundings
 from holdfast.ops.sender import Entry
 from holdfast.ops.shell import Command, Shell, ShellResult

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.ops.allowance import Allowance, Tail
 from holdfast.ops.output import (
     EACH,
-    Allowance,
     Batches,
     Chunk,
     Cleaner,
     End,
     Lines,
-    Tail,
 )
 
 BEL, ESC, ST = b"\x07", b"\x1b", b"\x1b\\"

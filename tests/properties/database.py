@@ -27,7 +27,7 @@ INSTALLED = (
 )
 TABLES = f"""
 select relnamespace::regnamespace || '.' || relname from pg_class
- where relnamespace in ('holdfast'::regnamespace, 'ops'::regnamespace) and relkind in ('r', 'p') and not relispartition
+ where relnamespace = any ('{{holdfast,ops,rules}}'::regnamespace[]) and relkind in ('r', 'p') and not relispartition
    and relname <> all ('{INSTALLED}'::text[])
 """
 RESTART = """

@@ -13,7 +13,7 @@ import psycopg
 from holdfast import errors
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
-from holdfast.models import Fail, Release, Settlement
+from holdfast.models import Done, Fail, Release, Settlement
 from holdfast.testing import Clock
 from properties.guards import login_for, refused
 from properties.scenarios import DB, claim, claim_one, start, value
@@ -107,6 +107,18 @@ def a_bucket_gives_no_more_than_it_has(db: DB) -> None:
     assert len(claim(db, batch=3)) == 2
 
 
+def a_claim_leaves_alone_what_was_charged_after_its_time(db: DB) -> None:
+    bucket(db, burst=10)
+    limit(db, "shop:*", concurrency=1)
+    (later,) = tasks(db, 1)
+    first = start(db, limits=["shop:a"], priority=9)
+    run(db, limit_calls.pause_limit("api"))
+    run(db, limit_calls.resume_limit("api"))
+    db.execute("update holdfast.limit_states set tokens = 5, filled_at = holdfast.clock() + interval '1 s'")
+    assert ids(claim(db, batch=2)) == [first]
+    assert ids(claim(db, batch=2)) == [later]  # which waits for the limit, and is charged at its time
+
+
 def time_alone_opens_a_limit(db: DB) -> None:
     bucket(db, burst=1)
     first, second = tasks(db, 1, 1)
@@ -136,6 +148,20 @@ def a_light_step_waits_behind_a_heavy_one_that_is_parked(db: DB) -> None:
     assert len(claim(db, batch=2)) == 1
     tasks(db, 1)
     assert claim(db, batch=2) == []
+
+
+def a_step_under_two_limits_is_not_behind_later_ones(db: DB) -> None:
+    limit(db, "left", concurrency=1)
+    limit(db, "right", concurrency=1)
+    held = [start(db, limits=[name]) for name in ("left", "right")]
+    first = start(db, limits=["left", "right"])
+    for names in (["left", "right"], ["right"], ["right"]):
+        start(db, limits=names)
+    busy = claim(db, batch=10)
+    assert ids(busy) == held
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done()) for step in busy]))
+
+    assert ids(claim(db, batch=1)) == [first]
 
 
 def a_tight_limit_gives_no_more_than_free_handlers(db: DB) -> None:

@@ -199,6 +199,15 @@ def a_step_that_kills_its_workers_ends_with_its_budget(db: DB) -> None:
     step_is(db, step_id, state="error", failures=3)
 
 
+def a_retry_waits_by_the_ordinal_that_it_names(db: DB) -> None:
+    Clock(db).freeze()
+    Clock(db).fix_chance(0.5)
+    step_id = start(db)
+    settle(db, claim_one(db), Retry("429", policy="rules.429", ordinal=2))
+    waits = value(db, "select due_at - holdfast.clock() from holdfast.steps where id = %s", step_id)
+    assert waits == timedelta(seconds=32)
+
+
 def a_retry_by_hand_has_a_fresh_budget(db: DB) -> None:
     step_id = start(db)
     settle(db, claim_one(db), Retry())

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from flow.guards import GUARDS
+from ingest.guards import GUARDS as GUARDS_OF_INGEST
 from ops.guards import GUARDS as GUARDS_OF_OPS
+from properties.last_mutants import LAST
 from properties.mutants import EDITED, MARK, SQL, Cut, Edited
+from properties.test_undo import MUTANTS as MUTANTS_OF_UNDO
+from properties.window_mutants import WINDOW
+from rules.guards import GUARDS as GUARDS_OF_RULES
 from scenarios.matrix.test_unguarded import CLAIMS_UNLOCKED
 from selftest.test_mutants import MUTANTS
 
@@ -26,9 +31,11 @@ def marked() -> Marks:
 
 
 def cut() -> list[Cut]:
-    mutants: list[Edited] = [*EDITED, *GUARDS_OF_OPS, CLAIMS_UNLOCKED]
+    mutants: list[Edited] = [*EDITED, *LAST, *WINDOW, *GUARDS_OF_OPS, *GUARDS_OF_RULES, *GUARDS_OF_INGEST]
+    mutants.append(CLAIMS_UNLOCKED)
     mutants += [mutant if isinstance(mutant, Edited) else mutant.values[0] for mutant in GUARDS]  # type: ignore[attr-defined]
-    return [cut for mutant in [*mutants, *MUTANTS] for cut in mutant.cuts]
+    of_undo = [cut for _, _, cuts in MUTANTS_OF_UNDO.values() for cut in cuts]
+    return of_undo + [cut for mutant in [*mutants, *MUTANTS] for cut in mutant.cuts]
 
 
 def test_every_mark_has_a_mutant_and_every_mutant_a_mark() -> None:

@@ -9,12 +9,14 @@ import pytest
 
 from holdfast.testing import Template
 from properties.database import wipe
+from properties.last_mutants import LAST
 from properties.mutants import EDITED, MAIMED, Edited, Maimed, Story
 from properties.scenarios import DB, value
+from properties.window_mutants import WINDOW
 
 pytestmark = pytest.mark.one_server
 
-STORIES = dict.fromkeys(mutant.story for mutant in [*EDITED, *MAIMED])
+STORIES = dict.fromkeys(mutant.story for mutant in [*EDITED, *LAST, *WINDOW, *MAIMED])
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def test_the_story_holds(clean: DB, story: Story) -> None:
 
 
 @pytest.mark.scenario("guards")
-@pytest.mark.parametrize("mutant", EDITED, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*EDITED, *LAST, *WINDOW], ids=lambda mutant: mutant.name)
 def test_a_function_without_its_guard_is_caught(clean: DB, mutant: Edited) -> None:
     with mutant.installed(clean), pytest.raises(mutant.caught_by):
         mutant.story(clean)

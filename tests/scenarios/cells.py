@@ -96,7 +96,10 @@ NOT_KILLED = {
         ("pause_schedule", "resume_schedule", "run_schedule", "backfill_schedule", "forget_schedule"),
         "as with steps and queues: a wish of a person's is one statement",
     ),
-    **dict.fromkeys(("step_results", "run_results", "clock", "violations"), "it only reads"),
+    **dict.fromkeys(
+        ("step_results", "run_results", "run_machine", "retry_waits", "halted_runs", "clock", "violations"),
+        "it only reads",
+    ),
     **dict.fromkeys(("step_status", "run_status", "step_events", "run_events"), "it only reads"),
     "add_awaited": "test_flows.py kills before and after the commit of the settle that it is part of",
     **dict.fromkeys(("rescue_steps", "upkeep"), "workers rescue by measured_upkeep"),
@@ -108,6 +111,34 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("before_shell", "after_shell", "after_program", "before_artifact", "after_artifact"),
         "tests/scenarios/test_ops.py kills at each of them (deploys_places.py)",
+    ),
+    **{
+        f"{side}_{call}": "tests/scenarios/test_large_runs.py kills at each of them"
+        for call in ("queue_run", "pause_run", "resume_run", "stop_run", "retry_steps", "move_chunk")
+        for side in ("before", "after")
+    },
+    **dict.fromkeys(
+        ("before_channel_write", "after_channel_write", "before_preview_commit", "after_preview_commit"),
+        "tests/scenarios/test_rules.py kills at each of them (sales_places.py)",
+    ),
+    **dict.fromkeys(
+        ("before_halving", "before_read_back", "after_read_back"),
+        "tests/scenarios/test_outlets.py kills at each of them (outlets_places.py)",
+    ),
+    **dict.fromkeys(
+        (
+            "page_checked",
+            "page_recorded",
+            "correction_planned",
+            "revert_planned",
+            "scheduled_previewed",
+            "scheduled_applied",
+        ),
+        "tests/scenarios/test_undo.py kills at each of them",
+    ),
+    **dict.fromkeys(
+        ("page_fetched", "page_written", "run_cut", "batch_written", "run_ending"),
+        "tests/ingest/test_kills.py kills at each of them",
     ),
     **{f"{side}_{call}": why for call, why in NOT_KILLED.items() for side in ("before", "after")},
 }

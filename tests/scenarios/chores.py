@@ -68,6 +68,7 @@ def doze(ctx: Ctx, seconds: float = 0.0) -> int:
 def deposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect in the transaction that completes the step."""
     with written(ctx), ctx.transaction() as db:
+        write(ctx, "inside")
         while gate is not None and not is_open(gate):
             time.sleep(LOOK)
         db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
@@ -83,6 +84,7 @@ async def adeposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> i
     with written(ctx):
         async with ctx.transaction() as db:
             await db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+            write(ctx, "inside")
             await asyncio.sleep(seconds)
             while gate is not None and not is_open(gate):  # noqa: ASYNC110 - as below
                 await asyncio.sleep(LOOK)
@@ -175,9 +177,11 @@ def burn(ctx: Ctx, seconds: float) -> None:
 
 
 @hf.task(cpu=True, retry=PATIENT)
-def burn_apart(ctx: Ctx, seconds: float) -> None:
+def burn_apart(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> None:
     with written(ctx):
         _spin(seconds)
+        while gate is not None and not is_open(gate):
+            sum(range(1000))
 
 
 def _spin(seconds: float) -> None:

@@ -118,14 +118,19 @@ class Database:
 
 
 def until_done(database: Database, count: int) -> None:
-    """Wait for as many successes while the journal grows: a busy machine is slow, but it does not stand still."""
+    """Wait for as many successes."""
+    while_moving(database, lambda: database.count("succeeded") >= count, f"{count} were done")
+
+
+def while_moving(database: Database, happened: Callable[[], bool], what: str) -> None:
+    """Wait for a condition while the journal grows: a busy machine is slow, but it does not stand still."""
     moves, before = 0, -1
     while moves != before:
-        if locks.until(lambda: database.count("succeeded") >= count, within=LONG):
+        if locks.until(happened, within=LONG):
             return
         before, moves = moves, database.value("select count(*) from holdfast.journal")
     done = database.count("succeeded")
-    raise AssertionError(f"in {LONG.seconds} s nothing moved, and {done} of {count} were done")
+    raise AssertionError(f"in {LONG.seconds} s nothing moved, {done} were done, and it did not happen that {what}")
 
 
 def waiting_for_a_lock(database: Database) -> int:

@@ -16,6 +16,7 @@ import psycopg
 from scenarios.crew import Crew, Database, Member, until, waiting_for_a_lock
 from scenarios.history import Line, lines
 
+PAYING = ("deposit", "adeposit")  # they write down that they are inside their transaction
 CUT = """select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'"""
 
@@ -37,12 +38,12 @@ class Stage(NamedTuple):
         """Start a worker that never learns that its lease is lost: only the database is left to refuse it."""
         return self.crew.hire_ready(app="mutant_chores", test_without=f"ears {self.without}")
 
-    def await_begun_by(self, worker: Member) -> Line:
+    def await_begun_by(self, worker: Member, what: str = "begin") -> Line:
         """Wait until a handler in the worker's own process has begun, and give what it wrote."""
         found: list[Line] = []
 
         def look() -> list[Line]:
-            found[:] = [line for line in lines(self.folder, "begin") if line.pid == worker.pid]
+            found[:] = [line for line in lines(self.folder, what) if line.pid == worker.pid]
             return found
 
         until(look, f"a handler of {worker.name} began")
@@ -85,6 +86,8 @@ def a_zombie_reports_first(stage: Stage, kind: str) -> int:
     """It wakes, its handler ends, and it says so while the one that took over is still at it."""
     step = stage.database.start(kind, gate="go")
     zombie = stage.hire_deaf()
+    if kind in PAYING:  # one that is frozen while it connects would wake to a connection that is too late
+        stage.await_begun_by(zombie, "inside")
     other = freeze_until_taken_over(stage, zombie, lease="60s")
     other.send(signal.SIGSTOP)
     stage.crew.open("go")

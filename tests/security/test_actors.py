@@ -84,8 +84,13 @@ def test_a_text_that_names_nobody_is_refused(db: DB, act: Callable[..., Call[str
 def test_there_is_one_function_of_each_name(db: DB) -> None:
     """An overload of the last release would take the calls that name no actor, or make them ambiguous."""
     names = ["cancel", "retry", "resolve", "pause_queue", "resume_queue", "safe_transition_to"]
+    names += ["pause_run", "resume_run", "stop_run", "retry_steps"]
 
-    rows = db.execute("select proname from pg_proc where proname = any (%s) order by 1", [names]).fetchall()
+    rows = db.execute(
+        """select proname from pg_proc
+            where proname = any (%s) and pronamespace in ('holdfast'::regnamespace, 'flow'::regnamespace) order by 1""",
+        [names],
+    ).fetchall()
 
     assert [name for (name,) in rows] == sorted(names)
 

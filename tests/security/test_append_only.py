@@ -16,7 +16,7 @@ from security.conftest import Login
 
 DB = Connection[Any]
 EVERYBODY = ["hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner", "hf_migrator", "superuser"]
-TABLES = ("journal", "notes", "queue_pauses", "limit_changes")
+TABLES = ("journal", "notes", "queue_pauses", "limit_changes", "run_changes")
 CHANGES = ["update {} set at = now()", "delete from {}", "truncate {}", "truncate {} cascade"]
 
 
@@ -27,6 +27,8 @@ def written(db: DB) -> list[str]:
     (step,) = run(db, calls.claim_steps("w"))
     run(db, calls.note(step.step_id, step.lease_id, "info", "hello"))
     run(db, calls.pause_queue("default"))
+    (run_id,) = run(db, calls.start_run("flow.task", "f", "flow.step", steps=[{"kind": "a", "name": "a"}]))
+    run(db, calls.pause_run(str(run_id)))
     run(db, limit_calls.define_limit("api", concurrency=1))
     parts = db.execute(
         """select distinct tableoid::regclass::text from holdfast.journal
@@ -46,7 +48,7 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
     user = db if role == "superuser" else login(role)
     if role == "hf_migrator":
         user.execute("set role hf_owner")
-    assert len(written) == 6
+    assert len(written) == 7
 
     for table in written:
         for change in CHANGES:

@@ -81,6 +81,8 @@ def story(db: DB) -> list[Call[Any]]:
     one, two, three = run(db, calls.claim_steps("w", kinds=["held"], batch=3))
     run(db, calls.start_run("flow.task", "m", "flow.step", steps=[{"kind": "map", "name": "map"}]))
     (wide,) = run(db, calls.claim_steps("w", kinds=["map"]))
+    (idle,) = run(db, calls.start_run("flow.task", "i", "flow.step", steps=[{"kind": "idle", "queue": "idle"}]))
+    idle_steps = [row[0] for row in db.execute("select step_id from holdfast.run_steps where run_id = %s", [idle])]
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "a"}, {"kind": "b", "after": ["a"]}]
     return [
         retention_calls.drop_month(),  # first: it needs a transaction that has not used the journal
@@ -115,12 +117,19 @@ def story(db: DB) -> list[Call[Any]]:
         calls.rescue_steps(),
         calls.upkeep(worker="w", about={"state": "recovery"}),
         calls.measured_upkeep("w", most=10),
+        calls.move_chunk(100),
         calls.retire_worker("w"),
         calls.park_steps([spare], "approval"),
         calls.unpark_steps([spare]),
         calls.retry(str(failed)),
         calls.cancel(str(failed)),
         calls.cancel(str(spare)),
+        calls.queue_run(str(idle)),
+        calls.pause_run(str(idle)),
+        calls.halted_runs([idle]),
+        calls.resume_run(str(idle)),
+        calls.stop_run(str(idle)),
+        calls.retry_steps(str(idle), idle_steps),
         calls.pause_queue("default"),
         limit_calls.pause_limit("api"),
         Call("would_admit", object, {"step": None, "clock": None}),

@@ -94,7 +94,7 @@ def test_a_runtime_role_writes_no_table_of_limits(login: Login, db: DB, role: st
         "truncate holdfast.limit_states",
         "insert into holdfast.limit_changes default values",
         "select holdfast.refresh_limits('{}', now())",
-        "select holdfast.count_limits('{}', now())",
+        "select holdfast.count_limits('{}', '{}', '{}', null, now())",
     ):
         with pytest.raises(psycopg.Error) as refused:
             user.execute(statement)

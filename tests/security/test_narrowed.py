@@ -45,8 +45,8 @@ select p.pronamespace::regnamespace || '.' || p.proname, p.proname, p.proargname
 OF_NO_TENANT = {
     "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker", "is_own_worker", "is_success",
     "judge_counts", "matches", "matches_any", "partitions_ahead", "reserve_step_ids", "worker_standing",
-    "is_probed", "is_ready", "limit_family", "limit_rule", "rule_text", "tokens_at",  # of what the caller passes
-    "would_admit",
+    "bucket_level", "is_probed", "is_ready", "limit_family", "limit_rule", "rule_text",  # of what the caller passes
+    "tokens_at", "would_admit",
     "policy_of", "step_policy",  # of any tenant's steps, for those who know the name
 }  # fmt: skip
 NEW = "'{lease_id,connections}'::text[]"

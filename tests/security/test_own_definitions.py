@@ -16,6 +16,7 @@ from holdfast.flow.calls import define_flow
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.db import run
 from holdfast.models import Retry, Settlement
+from holdfast.testing import Clock
 from security.conftest import Login
 
 DB = Connection[Any]
@@ -42,12 +43,14 @@ def queues(db: DB, tenant: str) -> set[str]:
 
 
 def lease_seconds(db: DB, queue: str) -> int:
-    """Claim one step, renew its lease, and tell how long both are; they agree."""
+    """Claim one step, renew its lease, and tell how long both are; they agree. The clock stands meanwhile."""
+    Clock(db).freeze()
     (step,) = run(db, calls.claim_steps("w", queue))
-    question = "select round(extract(epoch from lease_until - holdfast.clock())) from holdfast.steps where id = %s"
+    question = "select extract(epoch from lease_until - holdfast.clock()) from holdfast.steps where id = %s"
     claimed = db.execute(question, [step.step_id]).fetchone()
     run(db, calls.renew_leases("w", [step.lease_id]))
     renewed = db.execute(question, [step.step_id]).fetchone()
+    db.execute("update holdfast_test.dials set stands_at = null")
     assert claimed is not None
     assert claimed == renewed
     return int(claimed[0])

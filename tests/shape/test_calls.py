@@ -37,7 +37,7 @@ MADE = [
     if make.__module__ == module.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
 ]
 SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Json": Json("{}"), "Level": "info", "UUID": None,
-                           "timedelta | str | None": None}  # fmt: skip
+                           "timedelta | str | None": None, "datetime": None, "Mapping[str, Any]": {}}  # fmt: skip
 PARAMETERS = """
 select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b')), '{}') as taken,
        array_agg(a.name order by a.no) filter (where a.mode in ('o', 'b', 't')) as given,

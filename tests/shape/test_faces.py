@@ -17,15 +17,24 @@ from holdfast.kernel import migrate, sources
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [faces.face(name) for name in faces.FACES]
-STORED = "select face, starts, is_open, cancels, prunes from holdfast.faces"
+STORED = "select face, starts, is_open, cancels, prunes, ages, unwanted from holdfast.faces"
 RESULT = "select pg_catalog.pg_get_function_result(%s::regprocedure)"
 CALLED_WITH = {
     "starts": "text, jsonb, jsonb, text",
     "is_open": "text[]",
     "cancels": "text[], text",
     "prunes": "bigint[], uuid[]",
+    "ages": "integer",
+    "unwanted": "integer",
 }
-RETURNED = {"starts": "text[]", "is_open": "boolean", "cancels": "void", "prunes": "void"}
+RETURNED = {
+    "starts": "text[]",
+    "is_open": "boolean",
+    "cancels": "void",
+    "prunes": "void",
+    "ages": "integer",
+    "unwanted": "uuid[]",
+}
 LOADED = """
 import sys
 from holdfast import Holdfast
@@ -52,8 +61,9 @@ def test_a_face_is_reached_by_its_name_and_only_where_it_has_an_api() -> None:
     assert hf.flow is hf.face("flow") is hf.flows
     assert hf.work is hf.face("work")
     assert hf.ops is hf.face("ops")
-    with pytest.raises(AttributeError, match="rules"):
-        hf.rules  # type: ignore[attr-defined]  # noqa: B018
+    assert hf.rules is hf.face("rules")
+    with pytest.raises(AttributeError, match="nothing"):
+        hf.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_the_import_contracts_name_every_shipped_face() -> None:

@@ -11,15 +11,15 @@ import holdfast
 from holdfast import Holdfast, errors, flow
 
 NAMES = [
-    "Continue", "Ctx", "Env", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy",
+    "Batch", "Continue", "Ctx", "Env", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy",
     "RunCancelled", "RunFailed", "Snooze", "Task", "WaitTimedOut",
 ]  # fmt: skip
 OF_FLOWS = [
     "Backoff", "Coordinator", "Decision", "Flow", "FlowRun", "ReenqueueDelays", "Step", "StepRetry", "Strategy",
 ]  # fmt: skip
 OF_AN_APP = [
-    "aclose", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle", "limit",
-    "off", "on", "ops", "schedule", "task", "use", "work",
+    "aclose", "ahandle", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle",
+    "ingest", "limit", "off", "on", "ops", "rules", "schedule", "task", "use", "work",
 ]  # fmt: skip
 LOADED = """
 import sys

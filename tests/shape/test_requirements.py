@@ -19,6 +19,17 @@ NOT_BY_A_TEST = {
     "O-45": "live subscriptions come with API; events and runs are read by index until then",
     "O-104": "live subscriptions come with API",
     "O-105": "pages come with Console",
+    "P-16": "a watermark in the user's own store comes with Sources; here it is part of the transaction",
+    "P-42": "mail comes with Observability; the alert is a row of ingest.events",
+    "P-111": "watermarks in other stores come with Sources",
+    "P-126": "a figure of the bench, which comes with its section",
+    "P-136": "pages come with Console",
+    "P-144": "mail comes with Observability",
+}
+
+LATER = {  # rows of rules that later parts of the document bring
+    "limits of one shop: Channels": "A-52 A-53",
+    "alerts and their sinks: Observability": "A-96 … A-103",
 }
 
 
@@ -29,6 +40,9 @@ def ids(text: str) -> set[str]:
         for letter, first, last in IDS.findall(text)
         for number in range(int(first), int(last or first) + 1)
     }
+
+
+NOT_BY_A_TEST |= {each: reason for reason, rows in LATER.items() for each in ids(rows)}
 
 
 def docstrings() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from holdfast.flow.backoff import Backoff
 from holdfast.flow.decisions import Decision, Durable
 from holdfast.flow.define import Flow
 from holdfast.testing import Clock, drain, fail_with, failing, on_database, run_flow
-from worker.running import DB, working
+from worker.running import DB, until, working
 
 pytestmark = pytest.mark.one_server
 
@@ -137,15 +137,19 @@ def test_a_task_that_cannot_go_on_is_said_to_be_stuck(hf: Holdfast, db: DB) -> N
         run_flow(hf, order)
 
 
-def test_production_and_test_decide_the_same(hf: Holdfast) -> None:
+def test_production_and_test_decide_the_same(hf: Holdfast, clock: Clock) -> None:
     """T-143: a step that fails twice, a join, a Retry-After: by a worker that waits, and by the clock."""
-    wait = 0.4  # seconds, by policy
+    wait = 8.0  # seconds, by policy
     backoff = Backoff(default_backoff_seconds=[wait, wait], jitter_enabled=False, buffer_seconds=0)
     order = _order(hf.flow("order", backoff=backoff), wait)
 
+    clock.freeze()
     run = order.start()
     coordinator = hf.coordinator()
-    with working(hf):
+    with working(hf, poll_max=timedelta(seconds=0.05)):
+        for number in range(1, 4):
+            until(lambda: _waits(coordinator.decisions) == number, "the wait")  # noqa: B023
+            clock.advance(wait)
         run.result(30)
     by_worker = [decision for decision in coordinator.decisions if decision.run_id == run.id]
     by_clock = run_flow(hf, order).decisions
@@ -155,6 +159,10 @@ def test_production_and_test_decide_the_same(hf: Holdfast) -> None:
         "waiting_for_dependencies", "waiting_for_dependencies", "has_ready_steps", "waiting_for_dependencies",
         "has_ready_steps", "all_complete",
     ]  # fmt: skip
+
+
+def _waits(decisions: Iterable[Decision]) -> int:
+    return [decision.status for decision in decisions].count("waiting_for_dependencies")
 
 
 def _order(order: Flow, wait: float) -> Flow:

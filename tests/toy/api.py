@@ -14,6 +14,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call, Executor
 from holdfast.kernel.handle import Handle, Plan
+from holdfast.kernel.run_handle import RunHandle
 from holdfast.models import ClaimedStep, CompletedInput, Ending
 from holdfast.notify import Subscribers
 from toy.events import publish
@@ -94,7 +95,7 @@ class Watcher:
         return
 
 
-class ListHandle(Handle[str]):
+class ListHandle(RunHandle[str]):
     """A list of wishes. A retry does not repeat it: it asks for a pony in a new list, as some faces start a new run."""
 
     _label = "list"

@@ -19,5 +19,7 @@ FACE = Face(
     is_open="toy.is_any_open",
     cancels="toy.cancel_open",
     prunes="toy.prune_counts",
+    ages="toy.age_counts",
+    unwanted="toy.unwanted_lists",
     pages={"toy.md": "toy.events:page"},
 )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from holdfast import Ctx, Env, Holdfast, LeaseLost  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+from holdfast import Batch, Ctx, Env, Holdfast, LeaseLost  # mypy: attr-defined, pyright: reportAttributeAccessIssue
 from holdfast.flow import Floww  # mypy: attr-defined, pyright: reportAttributeAccessIssue
 
 hf = Holdfast()
@@ -61,3 +61,25 @@ def call(ctx: Ctx) -> None:
 def reach_inside() -> None:
     print(hf.registry)  # mypy: attr-defined, pyright: reportAttributeAccessIssue
     print(hf.make)  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+
+
+@hf.task(batch=10)  # mypy: arg-type, pyright: reportArgumentType reportCallIssue
+def no_list(batch: Batch, number: int) -> list[int]:
+    return [number] * len(batch)
+
+
+@hf.task(batch=10)  # mypy: arg-type, pyright: reportArgumentType reportCallIssue
+def no_results(batch: Batch, numbers: list[int]) -> int:
+    return len(batch) + len(numbers)
+
+
+@hf.task(batch=10)
+def push(batch: Batch, numbers: list[dict[str, int]]) -> list[int]:
+    return [len(batch)] * len(numbers)
+
+
+def start_batches() -> None:
+    push.start(7)  # mypy: arg-type, pyright: reportArgumentType
+    push.start_many([7])  # mypy: list-item, pyright: reportArgumentType
+    text: str = push.start({"a": 1}).result()  # mypy: assignment, pyright: reportAssignmentType
+    print(text)

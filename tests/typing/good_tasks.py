@@ -8,7 +8,7 @@ from typing import Annotated, Any, assert_type
 
 from pydantic import SecretStr
 
-from holdfast import Ctx, Env, Handle, Holdfast, RetryPolicy, Task
+from holdfast import Batch, Ctx, Env, Fail, Handle, Holdfast, RetryPolicy, Task
 
 hf = Holdfast()
 
@@ -126,3 +126,20 @@ def annotate() -> None:
     any_parameters: list[Task[..., Any]] = [add, welcome, fetch, charge]
     function: Callable[[int], int] = add
     print(by_id.name, any_parameters, function, list(map(add, [1, 2])))
+
+
+@hf.task(batch=250, by="number", batch_wait="200ms", call_weight=10)
+def push(batch: Batch, receipts: list[Receipt]) -> list[int | Fail]:
+    return [Fail("no") if receipt.number < 0 else len(batch) for receipt in receipts]
+
+
+@hf.task(batch=10)
+async def apush(receipts: list[Receipt]) -> list[str]:
+    return [str(receipt.number) for receipt in receipts]
+
+
+def start_batches() -> None:
+    assert_type(push.start(Receipt(7)).result(), int)
+    assert_type(apush.start(Receipt(7)).result(), str)
+    assert_type(push.start_many([Receipt(7), Receipt(8)]), int)
+    push.options(priority=5).start(Receipt(9))

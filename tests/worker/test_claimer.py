@@ -14,6 +14,7 @@ from holdfast.kernel.db import run
 from holdfast.testing import events
 from holdfast.worker import claimer
 from holdfast.worker.claimer import BatchSize
+from holdfast.worker.fetch_ahead import PATIENCE, FetchAhead
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
 from kernel.steps import DB, start, step_row, value
@@ -69,6 +70,39 @@ def test_the_batch_size_that_took_too_much_begins_again() -> None:
     pace.overfull()
 
     assert pace.size == 10
+
+
+def test_a_claim_that_a_limit_cut_short_is_followed_by_ones_for_idle_handlers_alone() -> None:
+    """A-54: where a limit binds, the database gives no more, and looks at the others in vain."""
+    ahead = FetchAhead()
+    asked = []
+    for _ in range(PATIENCE + 2):
+        asked.append(ahead.most(500, 200))
+        ahead.claimed(asked[-1], 200, 200)
+
+    assert asked == [500, *[200] * PATIENCE, 500]
+    assert ahead.most(500, 0) == 0  # nothing is idle: nothing to claim
+
+
+@pytest.mark.parametrize(("free", "got"), [(200, 201), (200, 500), (200, 199), (500, 500), (0, 1), (0, 0)])
+def test_other_claims_are_followed_by_ones_that_fetch_ahead(free: int, got: int) -> None:
+    """W-05: it got more than it could begin, or there was no more, or it did not ask for more."""
+    ahead = FetchAhead()
+    ahead.claimed(500, free, got)
+
+    assert ahead.most(500, 10) == 500
+
+
+def test_a_limit_that_binds_for_long_is_tried_less_often() -> None:
+    """A-54."""
+    ahead = FetchAhead()
+    tried = []
+    for number in range(200):
+        asked = ahead.most(500, 200)
+        tried += [number] if asked > 200 else []
+        ahead.claimed(asked, 200, 200)
+
+    assert tried == [0, 9, 26, 59, 124, 189]
 
 
 @pytest.mark.parametrize(("took", "is_at_once"), [(0.001, True), (0.02, True), (0.021, False)])
@@ -161,14 +195,17 @@ def test_what_waits_behind_long_handlers_is_given_back_uncharged(hf: Holdfast, d
     assert value(db, "select max(failures) from holdfast.steps") == 0
 
 
-def test_quick_steps_behind_one_long_handler_are_not_given_back(hf: Holdfast, db: DB) -> None:
+def test_quick_steps_behind_one_long_handler_are_not_given_back(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """W-05: only what waited itself is surplus."""
+    monkeypatch.setattr(claimer, "SURPLUS_AFTER", 30.0)  # a busy machine may let a quick one wait for a second
     slots = Slots(hf)
     with working(hf, concurrency=2) as worker:
         slots.long.start()
         assert slots.began.acquire(timeout=30)
         (oldest,) = worker.held.values()
-        oldest.batch.claimed_at -= 60  # it has been under way for long
+        oldest.claim.claimed_at -= 60  # it has been under way for long
         worker.claimer._batch_size.size = 64
         slots.quick.start_many({"number": n} for n in range(2000))
         until(lambda: value(db, "select count(*) from holdfast.steps where state = 'done'") == 2000, "the quick ones")

@@ -13,7 +13,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock, events
 from kernel.steps import DB, step_row, value
-from worker import cpu
+from worker.lanes import cpu
 from worker.running import burst, metric, read, seconds, working
 
 pytestmark = pytest.mark.one_server

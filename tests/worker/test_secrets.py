@@ -16,7 +16,7 @@ from holdfast.errors import SecretMissing
 from holdfast.log import _mask_record
 from holdfast.masking import MASK, known
 from kernel.steps import DB, step_row
-from worker import cpu
+from worker.lanes import cpu
 from worker.running import burst, error_of, worker_of
 
 KEY = "sk-canary-of-a-worker"

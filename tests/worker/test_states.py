@@ -229,7 +229,7 @@ def test_a_task_that_is_found_resets_the_interval(hf: Holdfast) -> None:
     with running(worker):
         until(lambda: len(slept) >= 3, "a third sleep")
         count.start().result(timeout=30)
-        until(lambda: slept.count(0.01) == 2, "a short sleep")
+        until(lambda: slept.count(0.01) >= 2, "a short sleep")
 
     assert slept[:3] == [0.01, 0.02, 0.04]
 
@@ -288,7 +288,8 @@ def test_recovery_goes_on_until_no_lease_that_ran_out_is_left(hf: Holdfast, db: 
 
     assert metric(worker, "holdfast_rescued_total") == 2100
     ((chunks, is_between),) = db.execute(RECOVERED).fetchall()
-    assert (chunks, is_between) == (3, True)
+    assert chunks >= 3  # of at most 1,000
+    assert is_between
     assert db.execute("select state, count(*) from holdfast.steps group by 1").fetchall() == [("done", 2100)]
 
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from holdfast import Ctx, Event, Holdfast
 from holdfast.errors import KeyConflict
 from kernel.steps import DB
-from worker import cpu
+from worker.lanes import cpu
 from worker.running import burst, error_of
 
 SPANS = InMemorySpanExporter()

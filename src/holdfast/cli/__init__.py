@@ -18,7 +18,7 @@ __all__ = ["app", "main"]
 
 ENTRIES = {
     "start": Entry("holdfast.cli.start:start", "Start a task or a flow by its name."),
-    "runs": Entry("holdfast.cli.runs:app", "Runs and single tasks: list, follow, retry and cancel them."),
+    "runs": Entry("holdfast.cli.runs:app", "Runs and single tasks: list, follow, pause, retry and cancel them."),
     "dlq": Entry("holdfast.cli.dlq:app", "The dead letter queue: steps that failed for good."),
     "queues": Entry("holdfast.cli.queues_workers:app", "Queues: list, pause and resume them."),
     "limits": Entry("holdfast.cli.limits:app", "Limits: how much at once and how fast."),
@@ -33,6 +33,7 @@ ENTRIES = {
         "holdfast.cli.demo:demo",
         "Run thousands of tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.",
     ),
+    "sim": Entry("holdfast.cli.sim:app", "Simulated outside systems, with faults on demand."),
     "db": Entry("holdfast.cli.db:app", "The embedded PostgreSQL, or the server that HOLDFAST_DSN names."),
     "doctor": Entry(
         "holdfast.cli.doctor:doctor",

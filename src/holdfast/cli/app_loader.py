@@ -46,8 +46,8 @@ def _choose(module: object, module_name: str, name: str) -> Holdfast:
         found = getattr(module, name, None)
         if isinstance(found, Holdfast):
             return found
-        said = f"is a {type(found).__name__}" if found is not None else "does not exist"
-        raise AppNotFound(f"{module_name}:{name} {said}", where="--app", next=f"the module has {_listed(apps)}")
+        problem = f"is a {type(found).__name__}" if found is not None else "does not exist"
+        raise AppNotFound(f"{module_name}:{name} {problem}", where="--app", next=f"the module has {_listed(apps)}")
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
     raise AppNotFound(

@@ -18,6 +18,9 @@ def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) 
     """Run thousands of tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
 
     An order runs through its flow, and three shops with two slots each are called, one of which asks for a pause.
+    A sale changes 200 prices by its plan, except one that was edited by hand meanwhile.
+    A feed pulls 20,000 records while its worker is killed, and a second run brings one that came late.
+    Signed pushes queue deployments: one is watched, one cancelled, one goes stale. That needs the extra `api`.
     It uses its own queue on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names, and ends on its own.
     Exit codes: 0 if every figure is what it must be, 9 if one is not.
 

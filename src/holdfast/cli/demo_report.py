@@ -17,12 +17,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from holdfast import log
 from holdfast.cli.connection import as_typed, load_settings, opened_database
 from holdfast.cli.render import data, data_json, is_quiet, say
 from holdfast.cli.table import data_table
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.demo import run
+from holdfast.demo.feeds import FEED
 from holdfast.demo.play import Killed, Scene
 from holdfast.demo.run import Played
 from holdfast.demo.shops import LIMIT
@@ -31,6 +33,7 @@ from holdfast.reads.demo import Load, Standing, added, standings
 
 CHECK_FAILED, INTERRUPTED = 9, 130
 LINE_EACH = 1.0  # seconds
+WATCHED = 3  # lines of the deployment
 COLUMNS = ("queued", "running", "done", "retried", "failed")
 STYLES = {"running": "cyan", "done": "green", "retried": "yellow", "failed": "red"}
 
@@ -38,6 +41,7 @@ STYLES = {"running": "cyan", "done": "green", "retried": "yellow", "failed": "re
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; exit with the code of the verdict."""
     settings = load_settings()
+    log.configure("error", settings.log_format)  # the receiver's warning about a wrong signature is part of the demo
     holdfast = as_typed(settings)
     with opened_database(settings) as dsn, connection_to(dsn) as connection:
         _migrate(connection, settings, dsn)
@@ -49,6 +53,8 @@ def show(*, tasks: int, workers: int, as_json: bool) -> None:
         except KeyboardInterrupt:
             _say_what_stays(connection, started, holdfast)
             raise typer.Exit(INTERRUPTED) from None
+        if not played.pushed:
+            say("pushes are not shown: they need pip install 'holdfast-pg[api]'")
         if as_json:
             _report_json(played, round(time.monotonic() - began_at, 1))
         else:
@@ -86,18 +92,28 @@ def _report_json(played: Played, seconds: float) -> None:
     shops = {one.what.removeprefix("shops: ").replace(" ", "_"): one.count for one in played.shops}
     ticks = {one.what.removeprefix("schedule: ").replace(" ", "_"): one.count for one in played.ticked}
     schedule = {"name": played.load.queue, **ticks}
-    beside = {"order": order, "shops": shops, "schedule": schedule, "story_of": shown, "story": story}
-    data_json({**figures, "queue": played.load.queue, **beside})
+    figures_of_pushes = {one.what.removeprefix("pushes: ").replace(" ", "_"): one.count for one in played.pushed}
+    pushes = {"run_id": played.deployed, **figures_of_pushes}
+    figures_of_sale = {one.what.removeprefix("sale: ").replace(" ", "_"): one.count for one in played.sold}
+    sale = {"ruleRunId": str(played.sale), **figures_of_sale}
+    feed = {one.what.removeprefix("feed: ").replace(" ", "_"): one.count for one in played.fed}
+    told = {"story_of": shown, "story": story}
+    beside = {"order": order, "shops": shops, "schedule": schedule, "pushes": pushes, "sale": sale}
+    data_json({**figures, "queue": played.load.queue, **beside, "feed": feed, **told})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:
     """Return the commands that show more of what has just happened."""
     shown = played.chosen or played.evidence[0]
+    deployed = [] if played.deployed is None else [(f"ops logs {played.deployed}", "what the deployment printed")]
     return [
         (f"runs show {shown.step_id}", "the history of one task"),
         (f"flow show {played.order}", "the order, with its steps and their outcomes"),
         (f"flow graph {played.order}", "the same as a drawing"),
         (f"limits show '{LIMIT}'", "the limit of the shops, and when it was closed"),
+        *deployed,
+        (f"rules show {played.sale}", "the sale: its plan, and what was not applied"),
+        (f"ingest status {FEED}", "the feed: its window, its watermark, and what its last run brought"),
         (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
         ("workers --all", "the workers, with when each was last seen"),
         ("db psql -c 'table holdfast.queue_list'", "what waits in each queue"),
@@ -129,6 +145,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._next_at = 0.0
+        self._is_over = False
         self._told: set[str] = set()
 
     def show(self, scene: Scene) -> None:
@@ -137,8 +154,11 @@ class Lines:
             self._once(f"killed with -9: {_deed(scene.killed)}")
             if not scene.killed.waiting:
                 self._once(f"taken over: {_fate(scene.killed)}")
+        for line in scene.watched:
+            self._once(f"deployment: {line}")
         is_over = scene.all.over == scene.all.total
-        if scene.seconds >= self._next_at or is_over:
+        if scene.seconds >= self._next_at or (is_over and not self._is_over):
+            self._is_over = is_over
             self._next_at = scene.seconds + LINE_EACH
             counts = "  ".join(f"{column} {getattr(scene.all, column):>5,}" for column in COLUMNS)
             say(f"{scene.seconds:5.1f} s  {counts}  {scene.rate:6,.0f} tasks/s")
@@ -164,6 +184,7 @@ def _view(title: str, scene: Scene) -> Group:
         Text(),
         Text(f"{scene.rate:,.0f} tasks/s now, {scene.mean_rate:,.0f} on average, {scene.seconds:.1f} s"),
         _killed(scene.killed),
+        *(Text(f"deployment: {line}", style="dim") for line in scene.watched[-WATCHED:]),
     )
 
 

@@ -131,8 +131,8 @@ def _report(rows: list[Row], seed: int, seconds: float, *, as_json: bool) -> Non
         data(f"\nAll held, in {seconds:g} s. To repeat it: holdfast doctor --self-test --seed {seed}")
         return
     for row in broken:
-        said = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
-        data(f"\n{row.fault}: it must hold that {row.holds}. Found: {said}")
+        found = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
+        data(f"\n{row.fault}: it must hold that {row.holds}. Found: {found}")
     data(f"Do not rely on this installation. Repeat it: holdfast doctor --self-test --seed {seed}")
     data("If it fails again, check for a pooler or proxy in front of the server (holdfast doctor), and report it.")
 

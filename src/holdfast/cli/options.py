@@ -87,6 +87,7 @@ def parse_duration(text: str) -> timedelta:
 
 Id = Annotated[str, typer.Argument(help="A step's number or a run's UUID.", autocompletion=ids)]
 Ids = Annotated[list[str], typer.Argument(help="Steps' numbers or runs' UUIDs.", autocompletion=ids)]
+RunIds = Annotated[list[str], typer.Argument(help="Runs' UUIDs.", autocompletion=ids)]
 Queue = Annotated[str, typer.Argument(help="The queue.", autocompletion=queues)]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; stored in the journal.")]
 QueueOption = Annotated[str | None, typer.Option("--queue", help="Only this queue.", autocompletion=queues)]

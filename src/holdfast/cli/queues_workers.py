@@ -134,6 +134,6 @@ def workers(
 
 def _state(worker: WorkerDetail) -> Styled:
     """Return its last reported state, or late or gone if it was not seen for long: it may have been killed."""
-    said = "asleep" if worker.is_asleep else worker.state or ""
-    text = said if worker.standing == "alive" else worker.standing
+    state = "asleep" if worker.is_asleep else worker.state or ""
+    text = state if worker.standing == "alive" else worker.standing
     return Styled(text, STANDING_STYLES.get(worker.standing, ""))

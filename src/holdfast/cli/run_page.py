@@ -28,13 +28,16 @@ STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
     ("over", "cancelled"): ("dim", "⊘"),
     ("over", "undone"): ("magenta", "↶"),
 }
-STANDINGS = dict.fromkeys(("no handler", "no move", "parked", "limited", "upstream paused", "breaker open"), "yellow")
+STANDINGS = dict.fromkeys(
+    ("no handler", "no move", "parked", "paused", "limited", "upstream paused", "breaker open"), "yellow"
+)
 EVENTS = {"succeeded": "green", "retried": "yellow", "expired": "yellow", "failed": "bold red", "cancelled": "dim"}
 COMMANDS = {
     "cancel": "holdfast runs cancel {target}",
     "retry": "holdfast runs retry {target}",
     "resolve": "holdfast dlq resolve {target}",
     "resume_queue": "holdfast queues resume {target}",
+    "resume_run": "holdfast runs resume {target}",
     "show_limit": "holdfast limits show {target}",
 }
 STEP_COLUMNS = (
@@ -51,7 +54,7 @@ STORY_COLUMNS = (
     Column("what", NEVER, rank=1),
     Column("move", rank=5),
     Column("by", rank=4, least=12),
-    Column("said", rank=2, least=16, folds=True),
+    Column("message", rank=2, least=16, folds=True),
 )
 FOLD = 12
 LONG_TRACE = 40
@@ -182,7 +185,9 @@ def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
         counts = ("total", "live", "waiting", "succeeded", "failed", "cancelled")
         named: dict[str, object] = {"run": subject.id, "name": subject.name}
         shown = {"steps": ", ".join(f"{getattr(subject, name)} {name}" for name in counts)}
-        times = ["created_at", "started_at", "finished_at"]
+        if subject.unadmitted:
+            shown["admitted"] = f"{subject.total - subject.unadmitted}, {subject.unadmitted} not admitted"
+        times = ["created_at", "queued_at", "started_at", "finished_at"]
     else:
         named = {"step": subject.id, "name": subject.step_name, "kind": subject.kind, "run": subject.run_id}
         shown = {"queue": subject.queue, "attempts": _attempts(subject)}
@@ -201,7 +206,7 @@ def _attempts(step: StepDetail) -> str:
 
 def _told(entry: StoryEntry) -> tuple[object, ...]:
     move = f"{entry.from_state} → {entry.to_state}" if entry.entry == "move" else entry.entry
-    message = entry.said or ""
+    message = entry.message or ""
     if entry.payload not in {None, "{}", "null"}:
         _, fault, _ = parts_of_error(str(entry.payload))
         message = f"{message} {fault}".strip()

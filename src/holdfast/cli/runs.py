@@ -18,6 +18,7 @@ from holdfast.cli.options import (
     LimitOption,
     QueueOption,
     Reason,
+    RunIds,
     SinceOption,
     TenantOption,
     WideOption,
@@ -34,7 +35,7 @@ from holdfast.reads.retry import retry_call
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import Asked, Page, Wanted
 
-app = typer.Typer(help="Runs and single tasks: list, follow, retry and cancel them.", no_args_is_help=True)
+app = typer.Typer(help="Runs and single tasks: list, follow, pause, retry and cancel them.", no_args_is_help=True)
 
 COLUMNS = (
     Column("id"),
@@ -148,6 +149,27 @@ def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Retry failed steps, or all failed steps of a run, with a fresh budget of tries."""
     act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast runs pause 0198c0de-… --reason "the shop is down"')
+@output_options
+def pause(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Let workers begin no step of these runs; handlers that run go on to their end."""
+    act_on_each(ids, lambda _, subject: calls.pause_run(subject, reason), as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast runs resume 0198c0de-…")
+@output_options
+def resume(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Resume paused runs."""
+    act_on_each(ids, lambda _, subject: calls.resume_run(subject, reason), as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast runs stop 0198c0de-… --reason "wrong prices"')
+@output_options
+def stop(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """End runs by what they have done; `holdfast runs retry` takes up the steps that were not tried."""
+    act_on_each(ids, lambda _, subject: calls.stop_run(subject, reason), as_json=as_json)
 
 
 def _cells(row: Asked) -> list[object]:

@@ -18,7 +18,7 @@ from holdfast.kernel.call import Call
 
 C = TypeVar("C")
 SIZE = 4  # of the pool
-MOST = 16  # of each sort; further returned connections are closed
+MOST = 16  # spare connections of each sort, if not told how many handlers run at once; more are closed
 # As `discard all`, but it keeps the plans, which make a used connection fast. It also proves that the server answers.
 CLEAN = (
     "close all; unlisten *; discard temp; discard sequences; "
@@ -29,14 +29,15 @@ CLEAN = (
 class HandlerExecutor:
     """Runs the calls of handlers, from any thread, on connections of their own, so that claims and renewals never wait.
 
-    `lease` is the worker's own, if it overrides the kind's; `deadline` is how long an answer may take.
+    `lease` is the worker's own, if it overrides the kind's; `deadline` is how long an answer may take; `most` is how
+    many handlers run at once, and so how many connections of their transactions are kept.
     """
 
-    def __init__(self, dsn: str, worker: str, lease: timedelta | None, deadline: timedelta) -> None:
+    def __init__(self, dsn: str, worker: str, lease: timedelta | None, deadline: timedelta, most: int = MOST) -> None:
         self.dsn = dsn
         self.worker = worker
         self.lease = lease
-        self.connections = TransactionConnections(dsn, deadline)
+        self.connections = TransactionConnections(dsn, deadline, most)
         self._deadline = deadline
         self._pool: Pool | None = None
         self._lock = threading.Lock()
@@ -67,8 +68,9 @@ class TransactionConnections:
     May be used from any thread, the async ones from one loop.
     """
 
-    def __init__(self, dsn: str, deadline: timedelta) -> None:
+    def __init__(self, dsn: str, deadline: timedelta, most: int = MOST) -> None:
         self.deadline = deadline
+        self._most = most
         self._dsn = dsn
         self._sync: deque[Connection[Any]] = deque()
         self._async: deque[AsyncConnection[Any]] = deque()
@@ -105,14 +107,14 @@ class TransactionConnections:
 
     def give(self, connection: Connection[Any]) -> None:
         """Take back a connection whose transaction has ended."""
-        if connection.closed or len(self._sync) >= MOST:
+        if connection.closed or len(self._sync) >= self._most:
             connection.close()
         else:
             self._sync.append(connection)
 
     async def agive(self, connection: AsyncConnection[Any]) -> None:
         """Take back a connection, as `give` does."""
-        if connection.closed or len(self._async) >= MOST:
+        if connection.closed or len(self._async) >= self._most:
             await connection.close()
         else:
             self._async.append(connection)

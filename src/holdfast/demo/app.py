@@ -1,8 +1,8 @@
-"""The demo's whole app: its tasks, its order and its shops, for `holdfast worker --app holdfast.demo.app:hf`."""
+"""The demo's whole app, for `holdfast worker --app holdfast.demo.app:hf`."""
 
 from __future__ import annotations
 
-from holdfast.demo import orders, shops
+from holdfast.demo import deploys, feeds, orders, sales, shops
 from holdfast.demo.tasks import hf
 
-__all__ = ["hf", "orders", "shops"]
+__all__ = ["deploys", "feeds", "hf", "orders", "sales", "shops"]

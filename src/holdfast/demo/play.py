@@ -43,6 +43,7 @@ class Scene:
     seconds: float
     rate: float  # recent tasks per second
     killed: Killed | None
+    watched: Sequence[str] = ()  # what a deployment has printed
 
     @property
     def all(self) -> Standing:

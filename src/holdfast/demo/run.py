@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.demo import orders, story, workload
+from holdfast.demo import deploys, orders, sales, story, workload
+from holdfast.demo.feed_play import FeedPlay
 from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
+from holdfast.demo.push_play import PushPlay, receiving
+from holdfast.demo.sale_play import SalePlay
 from holdfast.demo.shop_play import ShopPlay
 from holdfast.demo.tick_play import ticking
 from holdfast.reads import demo
@@ -38,11 +41,17 @@ class Played:
     ordered: list[Finding]
     shops: list[Finding]
     ticked: list[Finding]
+    pushed: list[Finding]  # none without the extra `api`
+    deployed: str | None  # the run of the first push
+    sold: list[Finding]
+    sale: UUID
+    fed: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """All figures: of the tasks, the order, the shops and the schedule."""
-        return [*self.verdict.findings(), *self.ordered, *self.shops, *self.ticked]
+        """All figures: of the tasks, the order, the shops, the schedule, the pushes, the sale and the feed."""
+        beside = [*self.ordered, *self.shops, *self.ticked, *self.pushed, *self.sold, *self.fed]
+        return [*self.verdict.findings(), *beside]
 
     @property
     def holds(self) -> bool:
@@ -58,27 +67,71 @@ def start(connection: Connection[Any], count: int, workers: int) -> Load:
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
-    """Let workers run the tasks while one is killed, beside an order, shops and a schedule, and judge what happened."""
-    order: OrderPlay | None = None
+    """Let workers run the tasks while one is killed, with all else beside them, and judge what happened."""
     shops = ShopPlay(connection, started.queue)
+    sale = SalePlay(connection, started.queue)
     options = GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})
-    with worker_group(options) as group, ticking(connection, started) as ticks:
+    with receiving(dsn) as port, worker_group(options) as group, ticking(connection, started) as ticks:
         for _ in range(workers):
-            group.start(started.queue, orders.QUEUE)
+            group.start(deploys.QUEUE, started.queue, orders.QUEUE, sales.QUEUE)
+        feed = FeedPlay(connection, started.queue, group)
         showing = Play(connection, started, group)
+        beside = Beside(connection, started, port)
         for scene in showing.run():
-            show(scene)
-            if scene.killed is not None:
-                order = order or OrderPlay(connection, started.until)
-                order.see_to_it()
-        order = order or OrderPlay(connection, started.until)
-        order.wait()
+            last = scene
+            sale.see_to_it()
+            feed.see_to_it()
+            show(replace(scene, watched=beside.see_to_it(is_begun=scene.killed is not None)))
+        for watched in beside.wait():
+            show(replace(last, watched=watched))
         shops.wait()
+        sale.wait()
+        feed.wait()
         ticks.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    parts = order.findings(), shops.findings(), ticks.findings()
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts)
+    order, pushes = beside.order, beside.pushes
+    parts = order.findings(), shops.findings(), ticks.findings(), [] if pushes is None else pushes.findings()
+    deployed = None if pushes is None else pushes.run_id
+    told = sale.findings(), sale.run_id, feed.findings()
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *told)
+
+
+class Beside:
+    """What begins after the kill: the order and the pushes."""
+
+    def __init__(self, connection: Connection[Any], started: Load, port: int | None) -> None:
+        self._connection = connection
+        self._started = started
+        self._port = port
+        self._order: OrderPlay | None = None
+        self.pushes: PushPlay | None = None  # None without the extra `api`
+
+    @property
+    def order(self) -> OrderPlay:
+        """The order; begin it and the pushes if that has not happened yet."""
+        if self._order is None:
+            self._order = OrderPlay(self._connection, self._started.until)
+            if self._port is not None:
+                self.pushes = PushPlay(self._connection, self._started, self._port)
+        return self._order
+
+    def see_to_it(self, *, is_begun: bool) -> Sequence[str]:
+        """Do what a person would do now; return what the deployment has printed."""
+        if is_begun:
+            self.order.see_to_it()
+        if self.pushes is None:
+            return ()
+        self.pushes.see_to_it()
+        return tuple(self.pushes.watched)
+
+    def wait(self) -> Iterator[Sequence[str]]:
+        """Wait until all of it has ended; yield what the deployment has printed."""
+        order = self.order
+        for _ in () if self.pushes is None else self.pushes.wait():
+            order.see_to_it()
+            yield () if self.pushes is None else tuple(self.pushes.watched)
+        order.wait()

@@ -55,7 +55,7 @@ def judged(facts: ShopFacts) -> list[Finding]:
     early = sum(_is_within(lease, pause) for pause in closed for lease in facts.leases if lease.shop == pause.shop)
     others = [call for call in facts.calls if call.shop != shops.BUSY]
     meanwhile = sum(any(_overlap(call, pause) for pause in closed) for call in others)
-    is_kept = bool(closed) and all(_length(pause) >= shops.PAUSE - 0.001 for pause in closed) and early == 0
+    is_kept = bool(closed) and all(_is_long(pause, facts.calls) for pause in closed) and early == 0
     return [
         Finding("shops: prices updated", facts.done, f"{UPDATES} in each of three shops", facts.done == asked),
         Finding("shops: claims at once", held, f"at most {SLOTS} per shop, by the journal", 0 < held <= SLOTS),
@@ -95,6 +95,8 @@ def _overlap(call: Span, pause: Span) -> bool:
     return begins_before and (call.ended_at is None or pause.began_at < call.ended_at)
 
 
-def _length(pause: Span) -> float:
-    long = timedelta(days=1) if pause.ended_at is None else pause.ended_at - pause.began_at
-    return long.total_seconds()
+def _is_long(pause: Span, calls: Iterable[Span]) -> bool:
+    """Whether a pause lasted as long as the shop asked for when it refused a call."""
+    answers = (call.ended_at for call in calls if call.shop == pause.shop and call.status == 429)
+    until, asked = pause.ended_at, timedelta(seconds=shops.PAUSE)
+    return until is None or any(at is not None and at <= pause.began_at and at + asked <= until for at in answers)

@@ -59,9 +59,10 @@ class Home:
 
     @property
     def short_folder(self) -> Path | None:
-        """The parent of the socket's folder if the home's path is too long for a socket."""
-        length = len(os.fsencode(self.folder / "run" / f".s.PGSQL.{PORT}"))
-        return None if length <= SOCKET_PATH_LIMIT else SHORT_FOLDERS / f"{self.mark}-{os.geteuid()}"
+        """The parent of the socket's folder if the home's path is too long for a socket, or reads as several hosts."""
+        path = os.fsencode(self.folder / "run" / f".s.PGSQL.{PORT}")
+        is_fit = len(path) <= SOCKET_PATH_LIMIT and b"," not in path  # libpq takes a comma for the end of a host
+        return None if is_fit else SHORT_FOLDERS / f"{self.mark}-{os.geteuid()}"
 
     @property
     def sockets(self) -> Path:

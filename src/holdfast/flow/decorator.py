@@ -5,14 +5,17 @@ A type checker takes the first overload that fits, so their order matters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.flow.step import Step
+from holdfast.handlers.batch import Batch
 from holdfast.handlers.untyped import Untyped
+from holdfast.models import Fail, Retry, Snooze
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Async = Callable[P, Coroutine[Any, Any, R]]  # an async function
 
 
@@ -36,6 +39,43 @@ class StepsDecorator(Protocol):
     def __call__(self, function: Async[P, R], /) -> Step[list[R], Async[P, R]]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Step[list[R], Callable[P, R]]: ...
+
+
+Results = Sequence[R | Retry | Fail | Snooze]  # one per item of a batch
+
+
+class BatchStepDecorator(Protocol):
+    """Makes a function a step whose calls serve many steps; a step's result is an element of the returned list."""
+
+    @overload
+    def __call__(
+        self, function: Async[Concatenate[Batch, P], Results[R]], /
+    ) -> Step[R, Async[Concatenate[Batch, P], Results[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Batch, P], Results[R]], /
+    ) -> Step[R, Callable[Concatenate[Batch, P], Results[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[list[T], P], Results[R]], /
+    ) -> Step[R, Callable[Concatenate[list[T], P], Results[R]]]: ...
+
+
+class BatchStepsDecorator(Protocol):
+    """Makes a function a step that runs once per item and shares calls; its result is the list of the results."""
+
+    @overload
+    def __call__(
+        self, function: Async[Concatenate[Batch, P], Results[R]], /
+    ) -> Step[list[R], Async[Concatenate[Batch, P], Results[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Batch, P], Results[R]], /
+    ) -> Step[list[R], Callable[Concatenate[Batch, P], Results[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[list[T], P], Results[R]], /
+    ) -> Step[list[R], Callable[Concatenate[list[T], P], Results[R]]]: ...
 
 
 class SubflowDecorator(Protocol):

@@ -14,8 +14,17 @@ from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, graph
 from holdfast.flow.backoff import Backoff, StepRetry
+from holdfast.flow.batches import signature_of
 from holdfast.flow.context import Context, Typed, read_context
-from holdfast.flow.decorator import Async, StepDecorator, StepsDecorator, SubflowDecorator, SubflowsDecorator
+from holdfast.flow.decorator import (
+    Async,
+    BatchStepDecorator,
+    BatchStepsDecorator,
+    StepDecorator,
+    StepsDecorator,
+    SubflowDecorator,
+    SubflowsDecorator,
+)
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun, read_run_id
 from holdfast.flow.handlers import Declared, Maker
@@ -68,6 +77,24 @@ class Flow:
     ) -> StepDecorator: ...  # fmt: skip
     @overload
     def step(
+        self, *, batch: int, by: str | None = None, batch_wait: Duration | None = None, name: str | None = None,
+        after: After = (), retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True,
+        skippable: bool = False, queue: str = "default", timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
+        config: dict[str, Any] | None = None, limits: Sequence[str] | None = None,
+        weight: float | str | None = None, call_weight: float | None = None,
+    ) -> BatchStepDecorator: ...  # fmt: skip
+    @overload
+    def step(
+        self, *, each: Step[Iterable[Any] | None] | str, batch: int, by: str | None = None,
+        batch_wait: Duration | None = None, name: str | None = None, after: After = (),
+        retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
+        queue: str = "default", timeout: Duration | None = None, lease: Duration | None = None, cpu: bool = False,
+        priority: int = 0, description: str | None = None, config: dict[str, Any] | None = None,
+        limits: Sequence[str] | None = None, weight: float | str | None = None, call_weight: float | None = None,
+    ) -> BatchStepsDecorator: ...  # fmt: skip
+    @overload
+    def step(
         self, *, each: Step[Iterable[Any] | None] | str, name: str | None = None, after: After = (),
         retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
         queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
@@ -83,7 +110,8 @@ class Flow:
         `item`. `when` is a condition over the same names: the step is skipped if it is false. `retry` is the
         number of executions. A StepRetry or a RetryPolicy also sets the delays between them, else the flow's backoff.
         `limits`, `weight` and `call_weight` are as in `hf.task`: `{shop}` is a field of the context, and a step with
-        `each` may also use `{item}` or `{item.shop}`.
+        `each` may also use `{item}` or `{item.shop}`. With `batch` one call serves up to so many steps, of several runs
+        too: the function takes a `Batch` and a list of items, whose fields have the names that parameters would have.
         """
         for function in functions:
             return self._add(function)
@@ -228,7 +256,7 @@ class Flow:
                 where=name,
                 next="add all steps first",
             )
-        signature = Signature(function)  # first, because it rejects what cannot be a step
+        signature = signature_of(function, checked)  # first, because it rejects what cannot be a step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
             self._executor.registry.add(handler)

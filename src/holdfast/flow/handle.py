@@ -13,7 +13,8 @@ from holdfast.flow.calls import RunContext, StepOutcome, StepReadiness
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.step import Step
 from holdfast.kernel import calls as kernel
-from holdfast.kernel.handle import Handle, Plan, afollow, checked_reason, follow
+from holdfast.kernel.handle import Plan, afollow, checked_reason, follow
+from holdfast.kernel.run_handle import RunHandle
 from holdfast.models import Status, error_line
 
 R = TypeVar("R")
@@ -21,7 +22,7 @@ ReadResult = Callable[[str, Any, str], Any]
 MOST_NAMED = 5  # steps in an error's message
 
 
-class FlowRun(Handle[dict[str, Any]]):
+class FlowRun(RunHandle[dict[str, Any]]):
     """A run of a flow. `result` returns the results of its steps by name.
 
     A step is named by its function or by its name. `cancel`, `retry` and `resolve` act on the run, or on one `step`.

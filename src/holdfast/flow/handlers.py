@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import BadDefinition, InputRefused
-from holdfast.flow import calls, wrappers
+from holdfast.flow import batches, calls, wrappers
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Fields, known_fields
 from holdfast.flow.limits import check_fields, check_place
 from holdfast.flow.step import Node, Title
 from holdfast.flow.wrappers import OURS, Parameters, conditional
+from holdfast.handlers.batch_signature import BatchSignature
 from holdfast.handlers.inputs import Want
 from holdfast.handlers.limits import KindLimits
 from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
@@ -68,19 +69,30 @@ class Maker:
             item = {"kind": kind, "queue": node.options.queue, "priority": node.options.priority}
             is_optional = self._nodes[node.each].may_be_skipped
             limited = node.options.limited
-            over = wrappers.mapper(item, node.each, function, limited=limited, may_be_skipped=is_optional)
+            over = wrappers.mapper(
+                item,
+                node.each,
+                function,
+                limited=limited,
+                batch_key=batches.template(node.options),
+                may_be_skipped=is_optional,
+            )
             return [self._handler(node, _guarded(over, node), node.kind), self._handler(node, own, kind)]
         return [self._handler(node, _guarded(own, node), node.kind)]
 
     def _handler(self, node: Node, function: Callable[..., Any], kind: str) -> Handler:
         options = node.options
         is_own = kind == self._title.kind(node.name)  # not of the row that plans one step per item
-        named = {n: p for n, p in Parameters(function).named.items() if env_of(p.annotation) is None}
+        batching = options.batching if is_own else None
+        if batching is None:
+            named = {n: p for n, p in Parameters(function).named.items() if env_of(p.annotation) is None}
+        else:
+            named = batches.item_fields(self._title.name, node, function)
         constants = self._constants(node, named)
         return Handler(
             kind=kind,
             function=function,
-            signature=Signature(function),
+            signature=Signature(function) if batching is None else BatchSignature(function, batching),
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=options.cpu and is_own,
             queue=options.queue,
@@ -93,6 +105,7 @@ class Maker:
             version=self._title.version,
             face="flow",
             limited=KindLimits(call_weight=options.call_weight if is_own else None),  # the rest is in the plan
+            batching=None if batching is None else replace(batching, by=None),  # the plan has the keys
         )
 
     def _want(self, node: Node, name: str, parameter: inspect.Parameter) -> Want:
@@ -153,7 +166,8 @@ class Maker:
         return {CONFIG: config}
 
     def _check_parameters(self, node: Node, function: Callable[..., Any]) -> None:
-        named = Parameters(function).named
+        is_batch = node.options.batching is not None
+        named = batches.item_fields(self._title.name, node, function) if is_batch else Parameters(function).named
         if node.each is not None and wrappers.ITEM not in named:
             raise BadDefinition(
                 (

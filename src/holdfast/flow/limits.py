@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow.context import Context, known_fields
-from holdfast.handlers.limits import KindLimits
+from holdfast.handlers.limits import KindLimits, filled_in
 from holdfast.models import Fail
 
 if TYPE_CHECKING:
@@ -57,21 +57,26 @@ def filled(step: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Return a step of a plan with the fields of a context filled in, as SQL does at a start."""
     templates, weight = step.get("limits"), step.get("weight")
     limited = KindLimits(None if templates is None else tuple(templates), None if weight is None else str(weight))
-    return {**step, **_written(limited, context)}
+    return {**step, **_written(limited, step.get("batch_key"), context)}
 
 
-def of_item(limited: KindLimits, context: Any, items: Sequence[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield each item of a map with its limits: those of the step, with the context's and the item's fields."""
+def of_item(
+    limited: KindLimits, batch_key: str | None, context: Any, items: Sequence[Any]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield each item of a map with its limits and key: those of the step, with the context's and the item's fields."""
     for item in items:
         try:
-            yield item, _written(limited, {**(context or {}), ITEM: item})
+            yield item, _written(limited, batch_key, {**(context or {}), ITEM: item})
         except BadInput as error:
             raise Fail({"type": "LimitRefused", "message": f"{error.what}; {error.next}"}) from None
 
 
-def _written(limited: KindLimits, fields: Any) -> dict[str, Any]:
+def _written(limited: KindLimits, batch_key: str | None, fields: Any) -> dict[str, Any]:
     names, weight = limited.filled(fields, "context")
-    return {**({"limits": names} if names else {}), **({} if weight is None else {"weight": weight})}
+    written = {**({"limits": names} if names else {}), **({} if weight is None else {"weight": weight})}
+    if batch_key is not None:
+        written["batch_key"] = filled_in(batch_key, fields, "context")
+    return written
 
 
 def _unknown(flow: str, node: Node, name: str, template: str, known: Sequence[str]) -> BadDefinition:

@@ -134,13 +134,13 @@ select u.id as step_id, e.what, e.by, e.why
 """
 HISTORY: LiteralString = """
 select h.id::text, h.at, h.attempt, h.entry, concat_ws(' ', h.name, h.what) as what, h.from_state, h.to_state,
-       h.actor_kind, h.actor, h.said, h.payload::text
+       h.actor_kind, h.actor, h.message, h.payload::text
   from (
     (select j.id, j.at, j.attempt, 'move' as entry, null::text as name, j.event as what, j.from_state, j.to_state,
-            j.actor_kind, j.actor, j.reason as said, j.error as payload
+            j.actor_kind, j.actor, j.reason as message, j.error as payload
        from holdfast.journal j where j.run_id = %(task)s and j.step_id is null order by j.id desc limit %(limit)s)
     union all
-    select y.id, y.at, y.attempt, y.entry, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+    select y.id, y.at, y.attempt, y.entry, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.message,
            y.payload
       from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(task)s
              order by m.step_id limit %(steps)s) n

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
+from holdfast.durations import Duration
 from holdfast.errors import BadDefinition
+from holdfast.flow import batches
 from holdfast.flow.backoff import StepRetry
+from holdfast.handlers.batch import Batching, read_batching
 from holdfast.handlers.limits import KindLimits, read_limits
 from holdfast.handlers.registry import RETRIES, Handler, RetryPolicy, check_name, read_duration
 from holdfast.spelling import did_you_mean
@@ -84,6 +87,9 @@ class StepOptions:
     limits: Sequence[str] | None = None
     weight: float | str | None = None
     call_weight: float | None = None
+    batch: int | None = None
+    by: str | None = None
+    batch_wait: Duration | None = None
 
     def __post_init__(self) -> None:
         if not is_count(self.priority, most=9):
@@ -97,6 +103,12 @@ class StepOptions:
             raise BadDefinition(f"queue must be a name, got {queue!r}", where="queue", next='use queue="mail"')
         _check_config(self.config)
         read_limits(self.limits, self.weight, self.call_weight)
+        read_batching(self.batch, self.by, self.batch_wait, lease=self.lease)
+
+    @property
+    def batching(self) -> Batching | None:
+        """How its steps share calls; None for one call per step."""
+        return read_batching(self.batch, self.by, self.batch_wait, lease=self.lease)
 
     @property
     def limited(self) -> KindLimits:
@@ -171,6 +183,7 @@ class Node:
             "input": None if self.inner is None else self.inner.pinned(),
             "limits": None if is_map else list(options.limits or ()) or None,
             "weight": None if is_map else options.weight,
+            "batch_key": None if is_map else batches.template(options),
         }
         return entry | {name: value for name, value in optional.items() if value is not None}
 

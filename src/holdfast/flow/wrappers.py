@@ -110,7 +110,13 @@ def conditional(function: Callable[..., Any], condition: Callable[..., Any], ste
 
 
 def mapper(
-    item: Planned, parent: str, function: Callable[..., Any], *, limited: KindLimits, may_be_skipped: bool
+    item: Planned,
+    parent: str,
+    function: Callable[..., Any],
+    *,
+    limited: KindLimits,
+    batch_key: str | None,
+    may_be_skipped: bool,
 ) -> Any:
     """Return the function of a step that plans `item` once per item of its parent's list."""
 
@@ -127,13 +133,13 @@ def mapper(
         shared = {"plan": arguments[PLAN], "version": arguments[VERSION]} if arguments.get(PLAN) else {}
         steps = [
             {**item, "name": f"{arguments[PLACE]}[{place}]", "input": {**shared, "item": each}, **of_one}
-            for place, (each, of_one) in enumerate(of_item(limited, arguments.get(CONTEXT), items))
+            for place, (each, of_one) in enumerate(of_item(limited, batch_key, arguments.get(CONTEXT), items))
         ]
         _plan(ctx, calls.add_awaited(ctx.step_id, ctx.lease_id, steps))
         raise Continue({"mapped": len(items)})
 
     parameters = [parameter(CTX, Ctx), parameter(PLACE, str), parameter(parent), *_pinned()]
-    if limited.fields():
+    if limited.fields() or batch_key:
         parameters.append(parameter(CONTEXT, dict[str, Any]))
     return shaped(expand, function, parameters, Any)
 

@@ -28,7 +28,9 @@ PROGRESS_EACH = 1.0  # seconds: each note is a row, and nobody reads more often
 class Ctx:
     """The attempt that a handler runs. A handler receives it in a parameter annotated `Ctx`."""
 
-    __slots__ = ("_executor", "_masked", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
+    __slots__ = (
+        "_executor", "_masked", "_noted", "_stop", "deadline_at", "is_in_batch", "step", "trace", "transaction_open",
+    )  # fmt: skip
 
     def __init__(self, step: ClaimedStep, executor: HandlerExecutor) -> None:
         self.step = step
@@ -39,6 +41,7 @@ class Ctx:
         self.trace: dict[str, str] | None = None  # the trace context from the input
         self.deadline_at: float | None = None  # set when the handler begins
         self.transaction_open: Transaction | None = None
+        self.is_in_batch = False  # set by the worker, for a call that serves several steps
 
     @property
     def step_id(self) -> int:
@@ -194,6 +197,12 @@ class Ctx:
         """
         from holdfast.handlers.transaction import Transaction
 
+        if self.is_in_batch:
+            raise BadInput(
+                f"step {self.step_id} shares its call, and a transaction completes all steps of a call",
+                where=str(self.step_id),
+                next="use batch.transaction()",
+            )
         if self.transaction_open is None:
             self.transaction_open = Transaction(self._executor.connections)
         return self.transaction_open

@@ -37,8 +37,8 @@ class KindLimits:
 
     def filled(self, fields: Any, source: str = "input") -> tuple[list[str] | None, float | None]:
         """Fill in the fields of an object; `source` is its name in an error."""
-        names = None if self.limits is None else [_filled(template, fields, source) for template in self.limits]
-        return names, None if self.weight is None else _number(_filled(self.weight, fields, source))
+        names = None if self.limits is None else [filled_in(template, fields, source) for template in self.limits]
+        return names, None if self.weight is None else _number(filled_in(self.weight, fields, source))
 
     def fields(self) -> dict[str, str]:
         """Map each field that its templates name to the template."""
@@ -50,7 +50,9 @@ NONE = KindLimits()
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
-def _filled(template: str, fields: Any, source: str) -> str:
+def filled_in(template: str, fields: Any, source: str) -> str:
+    """Replace each field that a template names by its value."""
+
     def value(match: re.Match[str]) -> str:
         found = _found(fields, match[1])
         if isinstance(found, bool) or not isinstance(found, (str, int, float)):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition
+from holdfast.handlers.batch import Batching
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.limits import NONE, KindLimits
@@ -117,7 +118,9 @@ class Handler:
     face: str = "work"
     constants: Json | None = None  # arguments that are the same for each step, as an object
     limited: KindLimits = NONE
+    call_weight: Callable[[], float] | None = None  # instead of that of `limited`, asked for when a worker begins
     context: type[Ctx] = Ctx  # a face may extend it
+    batching: Batching | None = None  # one call serves many steps; its signature is then a BatchSignature
     is_releasable: bool = True  # else a worker claims its steps only for slots that are free now
 
     def definitions(self) -> Iterator[Call[None]]:
@@ -134,7 +137,9 @@ class Handler:
             timeout=self.timeout,
             limits=self.limited.limits,
             weight=self.limited.weight,
-            call_weight=self.limited.call_weight,
+            call_weight=self.limited.call_weight if self.call_weight is None else self.call_weight(),
+            batch=1 if self.batching is None else self.batching.most,
+            batch_by=None if self.batching is None else self.batching.by,
         )
 
 

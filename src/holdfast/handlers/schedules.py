@@ -27,6 +27,7 @@ def schedule_definition(
     missed_window: Duration | None,
     overlap: Overlap,
     tenant: str | None,
+    from_code: bool = True,
     **times: Any,
 ) -> Call[None]:
     """Check a schedule here, before the database rejects it each time a worker connects, and return its call."""
@@ -55,7 +56,7 @@ def schedule_definition(
         missed=missed,
         missed_window=window,
         overlap=overlap,
-        from_code=True,
+        from_code=from_code,
     )
 
 

@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadDefinition, BadInput, InputRefused, ResultMismatch
+from holdfast.handlers.batch import Batch
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.secret_parameters import refuse_secret_value, refuse_stored, secret_parameters
 from holdfast.kernel import finite
@@ -52,9 +53,8 @@ class Signature:
         refuse_stored(self._name, self._arguments, "an input")
         strict = {name: strict_scalars(hint) for name, hint in hints.items()}
         self._given = self._arguments if strict == hints else self._adapter(self._arguments_type(strict))
-        self._result = (
-            None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
-        )
+        result = self._result_type(hints)
+        self._result = None if result in {None, type(None)} else self._adapter(result)
         if self._result is not None:
             refuse_stored(self._name, self._result, "a result")
         # Not through the adapter, which wraps each call in Python.
@@ -64,6 +64,18 @@ class Signature:
         """Check the arguments of a caller."""
         if self.secrets:
             self._refuse_secrets(kwargs)
+        arguments = self._by_name(args, kwargs) if args else {**kwargs}
+        try:
+            checked: dict[str, Any] = self._given.validator.validate_python(arguments)
+        except ValidationError as error:
+            raise InputRefused(
+                f"the arguments do not fit {self._name}: {validation_text(error)}",
+                where=first_place(error),
+                next=self.usage(),
+            ) from None
+        return checked
+
+    def _by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._placed):
             raise InputRefused(f"{self._name} got {len(args)} positional arguments", next=self.usage())
         arguments = dict(zip(self._placed, args, strict=False))
@@ -73,15 +85,7 @@ class Signature:
                 where=", ".join(sorted(twice)),
                 next="pass it by name or by position, not both",
             )
-        try:
-            checked: dict[str, Any] = self._given.validator.validate_python({**arguments, **kwargs})
-        except ValidationError as error:
-            raise InputRefused(
-                f"the arguments do not fit {self._name}: {validation_text(error)}",
-                where=first_place(error),
-                next=self.usage(),
-            ) from None
-        return checked
+        return {**arguments, **kwargs}
 
     def read_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments in JSON form, where a date is text, and return them as Python values."""
@@ -99,16 +103,22 @@ class Signature:
 
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Return checked arguments as JSON."""
+        return Json(self.write_text(checked))
+
+    def write_text(self, checked: Mapping[str, Any]) -> str:
+        """Return checked arguments as the text of their JSON, for a bulk start."""
         try:
             text = self._arguments.serializer.to_json(checked).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(
                 f"the arguments of {self._name} cannot be written as JSON: {error}", next=self.usage()
             ) from None
-        if said := finite.complaint(self._arguments, checked, text, "input"):
-            raise BadInput(f"{self._name} cannot be started: {said}", next="JSON cannot hold it, so pass None or text")
+        if reason := finite.complaint(self._arguments, checked, text, "input"):
+            raise BadInput(
+                f"{self._name} cannot be started: {reason}", next="JSON cannot hold it, so pass None or text"
+            )
         refuse_secret_value(self._name, text)
-        return Json(text)
+        return text
 
     def write_result(self, result: Any) -> Json:
         """Return a handler's result as JSON, checked against its return type."""
@@ -125,8 +135,8 @@ class Signature:
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
             raise ResultRefused(f"the result of {self._name} cannot be written as JSON: {error}") from None
-        if checked is not None and (said := finite.complaint(self._result, checked, text, "the result")):
-            raise ResultRefused(f"{self._name}: {said}; JSON cannot hold it, so return None or text")
+        if checked is not None and (reason := finite.complaint(self._result, checked, text, "the result")):
+            raise ResultRefused(f"{self._name}: {reason}; JSON cannot hold it, so return None or text")
         if "\\u0000" in text and _NUL.search(text):
             raise ResultRefused(f"the result of {self._name} has a NUL character, which PostgreSQL cannot store")
         return Json(text)
@@ -172,6 +182,13 @@ class Signature:
             ) from error
 
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
+        for name in self._signature.parameters:
+            if hints.get(name) is Batch:
+                raise BadDefinition(
+                    f"{self._name} takes {name}: Batch, but has no batch",
+                    where=name,
+                    next="add batch=250, or take a Ctx",
+                )
         named = [name for name in self._signature.parameters if _is_context(hints.get(name))]
         if len(named) > 1:
             raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
@@ -205,6 +222,9 @@ class Signature:
         model = cast("Any", TypedDict)("arguments", fields)
         model.__pydantic_config__ = ConfigDict(extra="forbid")
         return model
+
+    def _result_type(self, hints: dict[str, Any]) -> Any:
+        return hints.get("return", Any)
 
     def _adapter(self, hint: Any) -> TypeAdapter[Any]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +19,8 @@ from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, SettledStep, Settlement
 
+Check = Callable[[Sequence[SettledStep]], None]
+
 
 class NotOpened(HoldfastError):
     """ctx.transaction() was called and never entered."""
@@ -31,7 +33,8 @@ class ResultTooLarge(TooLarge):
 class Transaction:
     """Used with `with` in a plain handler and `async with` in an async one. Leaving the block keeps it open."""
 
-    def __init__(self, connections: TransactionConnections) -> None:
+    def __init__(self, connections: TransactionConnections, name: str = "ctx.transaction()") -> None:
+        self._name = name
         self.is_broken = False  # its connection was lost before it was abandoned
         self._connections = connections
         self._sync: Connection[Any] | None = None
@@ -61,12 +64,22 @@ class Transaction:
 
     def settle(self, settlement: Settlement) -> SettledStep:
         """Settle the step in the same transaction, and commit; a lost lease rolls everything back."""
+        return self.settle_all([settlement], _check_result)[0]
+
+    async def asettle(self, settlement: Settlement) -> SettledStep:
+        """The async twin of `settle`."""
+        return (await self.asettle_all([settlement], _check_result))[0]
+
+    def settle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
+        """Settle several steps in the same transaction, and commit; one lost lease rolls everything back."""
         if self._sync is None:
-            raise NotOpened("ctx.transaction() was not entered", next="write `with ctx.transaction() as tx:`")
+            raise NotOpened(f"{self._name} was not entered", next=f"write `with {self._name} as tx:`")
         try:
-            with _answered(self._sync, self._connections.deadline):
-                settled = db.run(self._sync, self._settle(settlement))
-                _check(settlement, settled)
+            with _answered(self._sync, self._connections.deadline, self._name):
+                settled = db.run(self._sync, self._settle(settlements))
+                _check_leases(settlements, settled)
+                if check is not None:
+                    check(settled)
                 failpoint("before_commit")
                 self._sync.commit()
                 failpoint("after_commit")
@@ -74,16 +87,18 @@ class Transaction:
             self._connections.give(used)
         finally:
             self.abandon()
-        return settled[0]
+        return settled
 
-    async def asettle(self, settlement: Settlement) -> SettledStep:
-        """The async twin of `settle`."""
+    async def asettle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
+        """The async twin of `settle_all`."""
         if self._async is None:
-            raise NotOpened("ctx.transaction() was not entered", next="write `async with ctx.transaction() as tx:`")
+            raise NotOpened(f"{self._name} was not entered", next=f"write `async with {self._name} as tx:`")
         try:
-            with _answered(self._async, self._connections.deadline):
-                settled = await db.arun(self._async, self._settle(settlement))
-                _check(settlement, settled)
+            with _answered(self._async, self._connections.deadline, self._name):
+                settled = await db.arun(self._async, self._settle(settlements))
+                _check_leases(settlements, settled)
+                if check is not None:
+                    check(settled)
                 failpoint("before_commit")
                 await self._async.commit()
                 failpoint("after_commit")
@@ -91,11 +106,11 @@ class Transaction:
             await self._connections.agive(used)
         finally:
             await self.aabandon()
-        return settled[0]
+        return settled
 
-    def _settle(self, settlement: Settlement) -> Call[SettledStep]:
-        # The step is locked until the commit: if we fall silent, the server must not keep it from those who recover it.
-        return replace(calls.settle_steps([settlement]), then_within=self._connections.deadline)
+    def _settle(self, settlements: Sequence[Settlement]) -> Call[SettledStep]:
+        # A step is locked until the commit: if we fall silent, the server must not keep it from those who recover it.
+        return replace(calls.settle_steps(settlements), then_within=self._connections.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -123,7 +138,7 @@ class Transaction:
 
 
 @contextmanager
-def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta) -> Iterator[None]:
+def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta, name: str) -> Iterator[None]:
     """Distinguish a broken connection, which is not the handler's fault, from a database that rejected."""
     try:
         with within(connection, deadline):
@@ -131,22 +146,25 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
     except db.BREAKS as error:
         if not db.is_lost(connection, error):
             raise
-        raise db.unknown(
-            error, "the commit of ctx.transaction()", "the step's lease decides whether it is repeated"
-        ) from error
+        raise db.unknown(error, f"the commit of {name}", "the step's lease decides whether it is repeated") from error
 
 
-def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
-    """Raise unless the settle moved the step, so that nothing is committed."""
-    if not settled:
-        raise LeaseLost(
-            (
-                f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}, "
-                "so its transaction was rolled back"
-            ),
-            where=str(settlement.step_id),
-            next="stop working on it",
-        )
+def _check_leases(settlements: Sequence[Settlement], settled: Sequence[SettledStep]) -> None:
+    """Raise unless the settle moved each step, so that nothing is committed."""
+    moved = {row.step_id for row in settled}
+    for settlement in settlements:
+        if settlement.step_id not in moved:
+            raise LeaseLost(
+                (
+                    f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}, "
+                    "so its transaction was rolled back"
+                ),
+                where=str(settlement.step_id),
+                next="stop working on it",
+            )
+
+
+def _check_result(settled: Sequence[SettledStep]) -> None:
     if settled[0].event not in {"succeeded", "continued"}:
         raise ResultTooLarge(
             "the result or cursor has more than 1048576 bytes", next="store it elsewhere and return its location"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
@@ -14,23 +14,14 @@ from psycopg.pq import TransactionStatus
 from holdfast.connections.deadline import within
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
+from holdfast.kernel.copy_text import AlikeStarts, Start, pieces
+
+__all__ = ["AlikeStarts", "Start", "astart_tasks", "start_steps", "start_tasks"]
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 STAGED = "pg_temp.staged_steps"
-COLUMNS = ("kind", "input", "queue", "priority", "due_at", "limits", "weight")  # the fields of Start
-_COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
-
-
-class Start(NamedTuple):
-    """One step of a bulk start; the input is JSON text, and the queue defaults to that of its kind."""
-
-    kind: str
-    input: str
-    queue: str | None = None
-    priority: int = 0
-    due_at: datetime | None = None
-    limits: list[str] | None = None
-    weight: float | None = None
+COLUMNS = ("kind", "input", "queue", "priority", "due_at", "limits", "weight", "batch_key")  # the fields of Start
+_COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight, batch_key) from stdin"
 
 
 def start_steps(
@@ -121,8 +112,12 @@ def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
     failpoint("before_copy")
     with db.translated(), connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        for step in steps:
-            copy.write_row(step)
+        if isinstance(steps, AlikeStarts):
+            for piece in pieces(steps):
+                copy.write(piece)
+        else:
+            for step in steps:
+                copy.write_row(step)
         failpoint("inside_copy")
     failpoint("after_copy")
 
@@ -131,5 +126,9 @@ async def _astage(connection: AsyncConnection[Any], steps: Iterable[Start]) -> N
     await db.arun(connection, calls.stage_steps())
     with db.translated():
         async with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            for step in steps:
-                await copy.write_row(step)
+            if isinstance(steps, AlikeStarts):
+                for piece in pieces(steps):
+                    await copy.write(piece)
+            else:
+                for step in steps:
+                    await copy.write_row(step)

@@ -25,6 +25,7 @@ from holdfast.models import (
     Level,
     LostLease,
     MeasuredUpkeep,
+    RetryWait,
     RunResult,
     SettledStep,
     Settlement,
@@ -49,11 +50,12 @@ def start_task(
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
     key_for: timedelta | None = None,
+    batch_key: str | None = None,
 ) -> Call[int]:
     """Start one task; a `delay` takes the place of `due_at`, and the database adds it to its clock."""
     keys = {"key": key, "unique_key": unique_key, "key_for": key_for}
     due = due_at if delay is None else delay
-    arguments = {"queue": queue, "due_at": due, **keys, **_limited(limits, weight)}
+    arguments = {"queue": queue, "due_at": due, **keys, **_limited(limits, weight), "batch_key": batch_key}
     return Call(
         "start_task",
         int,
@@ -85,11 +87,12 @@ def start_step(
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
     key_for: timedelta | None = None,
+    batch_key: str | None = None,
 ) -> Call[int]:
     """Start one step of a machine, without a run; `actor` is the person that the login acts for."""
     start = start_task(
         kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant,
-        limits=limits, weight=weight, key_for=key_for,
+        limits=limits, weight=weight, key_for=key_for, batch_key=batch_key,
     )  # fmt: skip
     arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
     own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
@@ -143,12 +146,13 @@ def claim_steps(
     tenants: Sequence[str] | None = None,
     machine: str | None = None,
     free: int | None = None,
+    calls: int | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Claim due steps under leases; with `keeps_json` their inputs and cursors stay JSON text."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
     narrowed = None if tenants is None else list(tenants)
-    arguments = {"kinds": served, "tenants": narrowed, "machine": machine, "free": free}
+    arguments = {"kinds": served, "tenants": narrowed, "machine": machine, "free": free, "calls": calls}
     return Call(
         "claim_steps",
         ClaimedStep,
@@ -174,7 +178,7 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     """Report the outcomes of claimed steps: completed ones as arrays, the rest as JSON."""
     step_ids, lease_ids, results, others = Bigints(), Bigints(), Jsons(), []
     for settlement in settlements:
-        step_id, lease_id, outcome = settlement
+        step_id, lease_id, outcome, *_ = settlement
         if type(outcome) is Done:
             step_ids.append(step_id)
             lease_ids.append(lease_id)
@@ -189,6 +193,11 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
     """Read the outcomes of steps."""
     return Call("step_results", StepResult, {"step_ids": list(step_ids)}, is_read=True)
+
+
+def retry_waits(step_ids: Sequence[int]) -> Call[RetryWait]:
+    """Read in how long steps are due again."""
+    return Call("retry_waits", RetryWait, {"step_ids": list(step_ids)}, is_read=True)
 
 
 def clock() -> Call[datetime]:
@@ -209,6 +218,11 @@ def step_status(step_ids: Sequence[int]) -> Call[Status]:
 def run_status(run_ids: Sequence[UUID]) -> Call[Status]:
     """Read the state of runs, for their handles."""
     return Call("run_status", Status, {"run_ids": list(run_ids)}, is_read=True)
+
+
+def run_machine(of_run: UUID) -> Call[str]:
+    """Read the machine of a run."""
+    return Call("run_machine", str, {"of_run": of_run}, is_read=True)
 
 
 def step_events(of_step: int) -> Call[HistoryEvent]:
@@ -253,6 +267,11 @@ def measured_upkeep(
     return Call("measured_upkeep", MeasuredUpkeep, arguments)
 
 
+def move_chunk(batch: int) -> Call[int]:
+    """Move about so many steps of a run that was cancelled, retried, stopped or resumed; return how many moved."""
+    return Call("move_chunk", int, {"batch": batch})
+
+
 def note(
     step_id: int, lease_id: int, level: Level, message: str, *, payload: Any = None, key: str | None = None
 ) -> Call[int]:
@@ -269,6 +288,47 @@ def cancel(id: str, reason: str | None = None, actor: str | None = None) -> Call
 def retry(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
     """Retry a failed step, or the failed steps of a run."""
     return Call("retry", str, {"id": id, "reason": reason, "actor": actor})
+
+
+def halted_runs(run_ids: Sequence[UUID]) -> Call[UUID]:
+    """Of these runs, find those that are paused, stopped or over."""
+    return Call("halted_runs", UUID, {"run_ids": list(run_ids)}, is_read=True)
+
+
+def retry_steps(
+    id: str,  # noqa: A002
+    ids: Sequence[int],
+    reason: str | None = None,
+    actor: str | None = None,
+) -> Call[str]:
+    """Retry chosen steps of a run that is over: those that failed, and those that were not tried."""
+    return Call("retry_steps", str, {"id": id, "ids": Bigints(ids), "reason": reason, "actor": actor})
+
+
+def queue_run(
+    id: str,  # noqa: A002
+    *,
+    first: int | None = None,
+    reason: str | None = None,
+    actor: str | None = None,
+) -> Call[str]:
+    """Queue a run that was made without being queued; with `first` only so many of its steps are admitted."""
+    return Call("queue_run", str, {"id": id, "first": first, "reason": reason, "actor": actor})
+
+
+def pause_run(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """Let no step of a run be claimed; what is held runs to its end."""
+    return Call("pause_run", str, {"id": id, "reason": reason, "actor": actor})
+
+
+def resume_run(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """End a run's pause."""
+    return Call("resume_run", str, {"id": id, "reason": reason, "actor": actor})
+
+
+def stop_run(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """End a run by what it has done; a retry takes up the steps that were not tried."""
+    return Call("stop_run", str, {"id": id, "reason": reason, "actor": actor})
 
 
 def resolve(id: str, reason: str | None = None, result: Any = None, actor: str | None = None) -> Call[str]:  # noqa: A002
@@ -338,11 +398,13 @@ def define_kind(
     limits: Sequence[str] | None = None,
     weight: str | None = None,
     call_weight: float | Decimal | None = None,
+    batch: int | None = None,
+    batch_by: str | None = None,
 ) -> Call[None]:
     """Register the defaults of a handler's steps."""
     arguments = {"queue": queue, "policy": policy, "lease": lease, "timeout": timeout}
     limited = {**_limited(limits, None), "weight": weight, "call_weight": numeric(call_weight)}
-    return Call("define_kind", type(None), {"kind": kind, **arguments, **limited})
+    return Call("define_kind", type(None), {"kind": kind, **arguments, **limited, "batch": batch, "batch_by": batch_by})
 
 
 def define_policy(

@@ -177,6 +177,7 @@ def _ready(cursor: AnyCursor, call: Call[Any]) -> AnyCursor:
     """Let a cursor read any JSON: one input that Python cannot parse must not fail the rest of its batch."""
     if call.keeps_json:
         cursor.adapters.register_loader("jsonb", TextLoader)
+        cursor.adapters.register_loader("json", TextLoader)
     else:
         set_json_loads(_read_json, cursor)
     return cursor

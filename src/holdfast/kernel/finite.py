@@ -40,10 +40,11 @@ def complaint_of_json(value: Any, root: str) -> str | None:
 
 def jsonb(value: Any) -> Jsonb:
     """Wrap a value as jsonb; dumping it raises BadInput if JSON cannot hold it."""
-    return Jsonb(value, dumps=_dumps)
+    return Jsonb(value, dumps=json_text)
 
 
-def _dumps(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """Write a value as JSON; raise BadInput if JSON cannot hold it."""
     try:
         return _STRICT.encode(value)
     except ValueError:

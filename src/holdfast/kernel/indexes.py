@@ -46,16 +46,17 @@ select set_config(s.name, s.reset_val, false)
   from pg_catalog.pg_settings s
  where s.name in ('statement_timeout', 'lock_timeout', 'transaction_timeout') and s.setting <> s.reset_val
 """
-# psql has no loops, and the commit gives up the snapshot that a running build may wait for.
-BEGIN_SCRIPT = f"""do $$
+# psql has no loops, and the commit gives up the snapshot that a running build may wait for. The script takes this lock
+# before its transaction: a build would wait for that transaction, which waits for the table that is being indexed.
+LOCK_SCRIPT = f"""do $$
 begin
   while not pg_catalog.pg_try_advisory_lock({BUILDERS_LOCK}) loop
     commit;
     perform pg_catalog.pg_sleep({POLL});
   end loop;
 end
-$$;
-set role hf_owner;
+$$;"""
+BEGIN_SCRIPT = """set role hf_owner;
 set statement_timeout = 0;
 set lock_timeout = 0;"""
 DROP_IN_SCRIPT = """select pg_catalog.format('drop index concurrently holdfast.%I', c.relname)
@@ -92,7 +93,7 @@ def build(connection: Connection[Any], dsn: str, say: Progress) -> list[str]:
 
 
 def script() -> list[str]:
-    """Return the builds for psql, to run after the transaction of the migrations."""
+    """Return the builds for psql, to run after the transaction of the migrations, and LOCK_SCRIPT before it."""
     indexes = sources.indexes()
     return [BEGIN_SCRIPT, *(line for index in indexes for line in _script(index)), END_SCRIPT] if indexes else []
 
@@ -114,7 +115,9 @@ def _build(connection: Connection[Any], index: Index, say: Progress) -> bool:
             connection.execute(f"drop index concurrently if exists holdfast.{index.name}")
             if not _build_on_empty_table(connection, index):
                 connection.execute(index.text)
-        except psycopg.errors.DeadlockDetected:  # with a build on this table that is not ours
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.InternalError_):
+            # Another build on this table, or one that gave up its lock and has not yet committed: then the drop
+            # ends with "tuple concurrently updated".
             if left == 0:
                 raise
             time.sleep(POLL)

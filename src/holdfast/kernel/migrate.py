@@ -91,13 +91,15 @@ def check(connection: Connection[Any]) -> None:
 
 def script(*, after: int = 0) -> str:
     """Return everything as one SQL script for psql; `after` leaves out the migrations that are already applied."""
-    parts = [r"\set ON_ERROR_STOP on", "begin;", f"{LOCK};", sources.roles(), f"{AS_OWNER};"]
+    builds = indexes.script()
+    locks = [indexes.LOCK_SCRIPT] if builds else []
+    parts = [r"\set ON_ERROR_STOP on", *locks, "begin;", f"{LOCK};", sources.roles(), f"{AS_OWNER};"]
     for migration in sources.migrations():
         if migration.number > after:
             parts += [migration.text, _record(migration)]
     for part, texts in sources.parts().items():
         parts += [*texts, _record_digest(part, sources.digest(texts))]
-    return "\n".join([*parts, f"{PARTITIONS};", "commit;", *indexes.script(), ""])
+    return "\n".join([*parts, f"{PARTITIONS};", "commit;", *builds, ""])
 
 
 def code_version() -> int:

@@ -14,13 +14,13 @@ from holdfast import faces
 from holdfast.errors import BadDefinition
 from holdfast.faces import Face
 
-CALLED = ("starts", "is_open", "cancels", "prunes")  # the fields of a Face that name SQL functions
+CALLED = ("starts", "is_open", "cancels", "prunes", "ages", "unwanted")  # the fields of a Face that name SQL functions
 KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's part has the face's name
 # Other objects need these when they are created; everything else in plpgsql resolves names when it runs.
 FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
-    "allowed_tenants", "limit_family", "limit_rule", "tokens_at", "is_probed", "would_admit", "is_ready",
-    "is_all_due",
+    "allowed_tenants", "limit_family", "limit_rule", "bucket_level", "tokens_at", "is_probed", "would_admit",
+    "is_ready", "is_all_due",
 )  # fmt: skip
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 _INDEX = re.compile(r"create index concurrently if not exists (\w+)\s+on holdfast\.(\w+)\s.*", re.DOTALL)

@@ -30,6 +30,14 @@ _CONSTRAINTS: dict[str, tuple[type[errors.RefusedError], str, str]] = {
         "the worker's state is unknown",
         "leave it out, or name one such as polling",
     ),
+    "target_items": (errors.BadInput, "an item is staged twice", "refuse its second row"),
+    "something_is_written": (errors.BadInput, "a target changes nothing", "count it as unchanged"),
+    "kept_is_unchanged": (
+        errors.BadInput,
+        "a target changes an amount that it does not write",
+        "set writes_price or writes_compare_at",
+    ),
+    "after_is_not_negative": (errors.BadInput, "a target has a negative price", "refuse its item"),
     "waits_for_another": (errors.CycleFound, "a step would wait for itself", "remove that edge"),
 }
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
+from holdfast.kernel.arrays import Jsons, Texts
 from holdfast.kernel.call import Call
 from holdfast.kernel.finite import jsonb
 
@@ -80,11 +79,11 @@ def append_output(
     *,
     levels: Sequence[str],
     messages: Sequence[str],
-    payloads: Sequence[Jsonb],
+    payloads: Sequence[str],
     keys: Sequence[str],
 ) -> Call[int]:
-    """Append several events to a held run, each once."""
-    events = {"levels": list(levels), "messages": list(messages), "payloads": list(payloads), "keys": list(keys)}
+    """Append several events to a held run, each once; the payloads are JSON."""
+    events = {"levels": Texts(levels), "messages": Texts(messages), "payloads": Jsons(payloads), "keys": Texts(keys)}
     return Call("append_output", int, {"step_id": step_id, "lease_id": lease_id, **events}, schema="ops")
 
 

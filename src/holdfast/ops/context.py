@@ -18,10 +18,11 @@ from holdfast.failpoints import failpoint
 from holdfast.handlers.context import Ctx
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
-from holdfast.kernel.finite import jsonb
+from holdfast.kernel.finite import json_text
 from holdfast.models import ClaimedStep
 from holdfast.ops import calls as ops
-from holdfast.ops.output import Allowance, storable
+from holdfast.ops.allowance import Allowance
+from holdfast.ops.output import storable
 from holdfast.ops.recorder import Surroundings
 from holdfast.ops.run import OpsRun
 from holdfast.ops.sender import Entry
@@ -187,7 +188,7 @@ class OpsCtx(Ctx):
                 self.lease_id,
                 levels=[entry.level for entry in entries],
                 messages=[masked.text(storable(entry.message)) for entry in entries],
-                payloads=[jsonb(masked.value(entry.payload)) for entry in entries],
+                payloads=[json_text(masked.value(entry.payload)) for entry in entries],
                 keys=[entry.key for entry in entries],
             )
         )

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import AnyStr, Literal, Protocol
 
 Stream = Literal["stdout", "stderr", "both"]
 
 LONGEST_LINE = 16 * 1024  # characters of a line; the rest is counted
 LARGEST_EVENT = 64 * 1024  # bytes of output in one event
+LEAST_LATER = 4096  # bytes: fewer become text at once
 EACH = 0.25  # seconds between events of a program that writes slowly
-HEAD = 5 * 2**20  # bytes that a run keeps from the beginning of its output
-TAIL = 4 * 2**20  # and from the end of the first shell that exceeds it
-RESERVE = 2**20  # and from the ends of later shells
-SMALL_TAIL = 64 * 1024  # of each of those
 
 # CSI; strings that ST or BEL ends (titles, links); other sequences of ESC, intermediate bytes and a final one. What is
 # longer than a terminal would accept is text after an odd ESC, so that no sequence is held back for ever.
@@ -48,6 +44,13 @@ class TextFilter(Protocol):
     def close(self) -> str:
         """Return the rest."""
 
+    def is_idle_after(self, end: str, /) -> bool:
+        """Return whether it holds back nothing now, and would hold back nothing of a text that ends so."""
+
+    @property
+    def longest(self) -> int:
+        """The most characters that it may hold back at the end of a line."""
+
 
 class Cleaner:
     """Turns bytes into text: without ANSI codes and control characters, and with invalid UTF-8 replaced."""
@@ -61,6 +64,11 @@ class Cleaner:
         if self._open or b"\x1b" in data:
             data = self._without_escapes(data)
         return self._decoded(data, final=False)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it holds back nothing."""
+        return not self._open and not self._decoder.getstate()[0]
 
     def end(self) -> str:
         """Return the rest."""
@@ -99,6 +107,11 @@ class Lines:
         self._extend(text[last + 1 :])
         return complete
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no line has begun."""
+        return not (self._line or self._over or self._is_returned)
+
     def end(self) -> str:
         """Return the last line, with a newline."""
         return self._close() if self._line or self._over else ""
@@ -124,21 +137,12 @@ class Lines:
         """Fold and cut lines that are complete."""
         if "\r" in body:
             body = _OVERWRITTEN.sub("", _LINE_END.sub("\n", body))
-        if not self._has_long_line(body):
+        if not has_long_line(body, "\n", self._longest):
             return body
         return "".join(f"{self._cut(line)}\n" for line in body[:-1].split("\n"))
 
     def _cut(self, line: str) -> str:
         return line if len(line) <= self._longest else line[: self._longest] + _cut_mark(len(line) - self._longest)
-
-    def _has_long_line(self, body: str) -> bool:
-        place, end = 0, len(body)
-        while end - place > self._longest + 1:
-            newline = body.rfind("\n", place, place + self._longest + 1)
-            if newline < 0:
-                return True
-            place = newline + 1
-        return False
 
 
 def _cut_mark(over: int) -> str:
@@ -163,14 +167,14 @@ class Chunk:
 class Batches:
     """Collects lines into chunks: one per 64 kB, or per 250 ms of a program that writes slowly."""
 
-    def __init__(self, largest: int = LARGEST_EVENT, each: float = EACH) -> None:
+    def __init__(self, largest: int = LARGEST_EVENT, each: float = EACH, *, group: str | None = None) -> None:
         self._largest = largest
         self._each = each
         self._texts: list[str] = []
         self._streams: set[Stream] = set()
         self._size = 0
         self._group: str | None = None  # where the chunk begins
-        self._open_group: str | None = None  # where it ends
+        self.open_group = group  # where it ends
         self.due_at: float | None = None  # when the chunk must be stored, if it is not full before
 
     def add(self, text: str, stream: Stream, now: float) -> Iterator[Chunk]:
@@ -181,11 +185,11 @@ class Batches:
                 yield from self.flush()
             if self.due_at is None:
                 self.due_at = now + self._each
-                self._group = self._open_group
+                self._group = self.open_group
             self._texts.append(part)
             self._streams.add(stream)
             self._size += size
-            self._open_group = _group_after(part, self._open_group)
+            self.open_group = _group_after(part, self.open_group)
 
     def flush(self) -> Iterator[Chunk]:
         """Yield what is there."""
@@ -196,76 +200,54 @@ class Batches:
         self._streams.clear()
 
 
-class Tail:
-    """The last chunks of one shell, up to a size; it counts what it dropped."""
-
-    def __init__(self, limit: int = TAIL) -> None:
-        self._limit = limit
-        self._chunks: deque[Chunk] = deque()
-        self._size = 0
-        self.dropped_bytes = 0
-        self.dropped_lines = 0
-
-    def add(self, chunk: Chunk) -> None:
-        """Take a chunk, and drop the oldest ones beyond the limit."""
-        self._chunks.append(chunk)
-        self._size += chunk.size
-        self._shrink(self._limit)
-
-    def end(self, allowance: Allowance) -> list[Chunk]:
-        """Return the last chunks that the run has room for."""
-        self._shrink(allowance.tail(self._size))
-        chunks, self._chunks, self._size = list(self._chunks), deque(), 0
-        return chunks
-
-    def _shrink(self, limit: int) -> None:
-        while self._size > limit:
-            chunk = self._chunks.popleft()
-            self._size -= chunk.size
-            self.dropped_bytes += chunk.size
-            self.dropped_lines += chunk.lines
-
-
-class Allowance:
-    """How much output a run may still store: the head of all its shells together, and their tails."""
-
-    def __init__(self, head: int = HEAD, tail: int = TAIL, reserve: int = RESERVE) -> None:
-        self._head = head
-        self._tail = tail
-        self._reserve = reserve
-
-    def takes(self, size: int) -> bool:
-        """Take room at the head; after the first chunk without room there is none for later ones."""
-        if size > self._head:
-            self._head = 0
-            return False
-        self._head -= size
-        return True
-
-    def tail(self, size: int) -> int:
-        """Take room for the end of a shell whose beginning no longer fits, and return how much that is."""
-        if self._tail:
-            room, self._tail = min(size, self._tail), 0
-            return room
-        room = min(size, SMALL_TAIL, self._reserve)
-        self._reserve -= room
-        return room
-
-
 class End:
     """The last characters of a stream."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self.text = ""
 
     def add(self, text: str) -> None:
         """Take the next part."""
-        self.text = text[-self._most :] if len(text) >= self._most else (self.text + text)[-self._most :]
+        self.text = text[-self.most :] if len(text) >= self.most else (self.text + text)[-self.most :]
+
+
+def whole_lines(data: bytes) -> bytes:
+    """Return the complete lines of data if they can become text at any later time, and are not much shorter then."""
+    if len(data) < LEAST_LATER or b"\r" in data:
+        return b""
+    lines = data[: data.rfind(b"\n") + 1]
+    return b"" if has_long_line(lines, b"\n", LONGEST_LINE) else lines
+
+
+def text_of(lines: bytes) -> str:
+    """Return the text of complete lines without carriage returns."""
+    cleaner = Cleaner()  # nothing that it removes or replaces continues after the end of a line
+    return cleaner.feed(lines) + cleaner.end()
+
+
+def group_after(data: bytes, group: str | None) -> str | None:
+    """Return the group that is open after complete lines."""
+    if data.rfind(b"group::") < 0:  # from the right: that takes half as long
+        return group
+    return _group_after(text_of(data), group)
+
+
+def has_long_line(text: AnyStr, newline: AnyStr, longest: int) -> bool:
+    """Return whether a line of a text, which ends with a newline, is longer than that."""
+    place, end = 0, len(text)
+    while end - place > longest + 1:
+        found = text.rfind(newline, place, place + longest + 1)
+        if found < 0:
+            return True
+        place = found + 1
+    return False
 
 
 def storable(text: str) -> str:
     """Replace what PostgreSQL or UTF-8 cannot store: NUL characters and lone surrogates."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd")
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 

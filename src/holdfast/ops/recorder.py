@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Literal
 
-from holdfast.ops.output import Allowance, Batches, Chunk, Cleaner, End, Lines, Tail, TextFilter
+from holdfast.ops.allowance import Allowance, Block, Tail
+from holdfast.ops.output import Batches, Chunk, Cleaner, End, Lines, TextFilter, text_of, whole_lines
 from holdfast.ops.sender import Append, Entry, Sender
 
 REMIND_EACH = 10.0  # seconds between events about output that is not stored
 ENDS = {"stdout": 64 * 1024, "stderr": 4096}  # characters that the result keeps
+LONGEST_CODE = 5000  # bytes: the longest code of a terminal that is removed is shorter
 Pipe = Literal["stdout", "stderr"]
 
 
@@ -34,7 +37,7 @@ class Recorder:
         self._around = around
         self._sender = sender
         self._file = file
-        self._pipes = {name: _Pipe(around.masked_stream(), most) for name, most in ENDS.items()}
+        self._pipes = {name: _Pipe(around, most) for name, most in ENDS.items()}
         self._batches = Batches()
         self._tail: Tail | None = None  # from the first chunk that the run has no room for
         self._remind_at = 0.0
@@ -46,11 +49,29 @@ class Recorder:
 
     def end_of(self, pipe: Pipe) -> str:
         """Return the last characters of a pipe."""
-        return self._pipes[pipe].end.text
+        return self._pipes[pipe].end_text
 
     def read(self, pipe: Pipe, data: bytes) -> None:
         """Take what was read from a pipe."""
-        if text := self._pipes[pipe].feed(data):
+        if self._tail is not None and self._file is None:
+            data = self._keep_lines(self._tail, pipe, data)
+        self._read_text(pipe, data)
+
+    def _keep_lines(self, tail: Tail, pipe: Pipe, data: bytes) -> bytes:
+        """Keep complete lines as bytes, because most of them will be dropped; return what has to become text now."""
+        taker = self._pipes[pipe]
+        if not taker.is_idle:
+            first = data.find(b"\n") + 1
+            self._read_text(pipe, data[:first])
+            data = data[first:]
+        if not (lines := taker.take_lines(data)):
+            return data
+        self._store(self._batches.flush())
+        self._keep(tail, Block(lines, pipe))
+        return b""
+
+    def _read_text(self, pipe: Pipe, data: bytes) -> None:
+        if data and (text := self._pipes[pipe].feed(data)):
             self._store(self._batches.add(text, pipe, time.monotonic()))
 
     def flush_if_due(self, now: float) -> None:
@@ -82,13 +103,17 @@ class Recorder:
                 continue
             if self._tail is None:
                 self._tail = Tail()
+                self._tail.group = chunk.group
                 self._remind("the run has stored the beginning of its output; from here on only the end is kept")
-            self._tail.add(chunk)
-            if time.monotonic() >= self._remind_at:
-                self._remind(f"{_megabytes(self._tail.dropped_bytes)} of output are left out so far")
+            self._keep(self._tail, chunk)
+
+    def _keep(self, tail: Tail, part: Chunk | Block) -> None:
+        tail.add(part)
+        if time.monotonic() >= self._remind_at:
+            self._remind(f"{_megabytes(tail.dropped_bytes)} of output are left out so far")
 
     def _store_tail(self, tail: Tail) -> None:
-        chunks = tail.end(self._around.allowance)
+        parts = tail.end(self._around.allowance)
         if tail.dropped_bytes:
             self.say(
                 Entry(
@@ -97,8 +122,15 @@ class Recorder:
                     {"step": self._step, "dropped_bytes": tail.dropped_bytes, "dropped_lines": tail.dropped_lines},
                 )
             )
-        for chunk in chunks:
+        for chunk in self._chunks(tail, parts):
             self._store_chunk(chunk)
+
+    def _chunks(self, tail: Tail, parts: list[Chunk | Block]) -> Iterator[Chunk]:
+        batches = Batches(group=tail.group)
+        for part in parts:
+            text = part.text if isinstance(part, Chunk) else self._around.mask(text_of(part.data))
+            yield from batches.add(text, part.stream, 0)
+        yield from batches.flush()
 
     def _store_chunk(self, chunk: Chunk) -> None:
         group = {} if chunk.group is None else {"group": chunk.group}
@@ -113,22 +145,64 @@ class Recorder:
 class _Pipe:
     """One pipe of a program: bytes in, complete lines out."""
 
-    def __init__(self, mask: TextFilter, most: int) -> None:
+    def __init__(self, around: Surroundings, most: int) -> None:
         self._cleaner = Cleaner()
-        self._mask = mask
+        self._masked = around.masked_stream()
+        self._mask = around.mask
         self._lines = Lines()
-        self.end = End(most)
+        self._end = End(most)
+        self._begun = b""  # a line that began after those
+        self._last: deque[bytes] = deque()  # lines that are not in `_end` yet
+        self._last_size = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether what follows does not depend on what was read."""
+        return self._cleaner.is_idle and self._lines.is_idle and self._masked.is_idle_after("")
+
+    @property
+    def end_text(self) -> str:
+        """The last characters."""
+        while self._last:
+            self._end.add(self._mask(text_of(self._last.popleft())))
+        self._last_size = 0
+        return self._end.text
+
+    def take_lines(self, data: bytes) -> bytes:
+        """Take data whose complete lines can become text later, and return those; return nothing for other data."""
+        data = self._begun + data
+        if not self.is_idle or not (lines := whole_lines(data)) or self._holds_back(lines):
+            return b""
+        self._begun = data[len(lines) :]
+        self._last.append(lines)
+        self._last_size += len(lines)
+        while self._last_size - len(self._last[0]) > 2 * self._end.most:  # as text they may be shorter
+            self._last_size -= len(self._last.popleft())
+        return lines
+
+    def _holds_back(self, lines: bytes) -> bool:
+        """Return whether lines may end inside a secret of several lines."""
+        longest = self._masked.longest
+        if not longest:
+            return False
+        last = text_of(lines[-2 * longest - LONGEST_CODE :])[LONGEST_CODE:]
+        return len(last) < longest or not self._masked.is_idle_after(last)
 
     def feed(self, data: bytes) -> str:
         """Take what was read, and return complete lines."""
-        text = self._lines.feed(self._mask.feed(self._cleaner.feed(data)))
-        self.end.add(text)
-        return text
+        data, self._begun = self._begun + data, b""
+        return self._ended(self._lines.feed(self._masked.feed(self._cleaner.feed(data))))
 
     def rest(self) -> str:
         """Return what is left when the pipe has ended."""
-        text = self._lines.feed(self._mask.feed(self._cleaner.end()) + self._mask.close()) + self._lines.end()
-        self.end.add(text)
+        text = self.feed(b"")
+        rest = self._lines.feed(self._masked.feed(self._cleaner.end()) + self._masked.close()) + self._lines.end()
+        return text + self._ended(rest)
+
+    def _ended(self, text: str) -> str:
+        if text:
+            _ = self.end_text  # in order
+            self._end.add(text)
         return text
 
 

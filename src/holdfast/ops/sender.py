@@ -17,7 +17,8 @@ from holdfast import log
 from holdfast.errors import DatabaseError, LeaseLost, NotFound, RefusedError, WrongState
 from holdfast.models import Level
 
-MOST_WAITING = 8  # events; beyond that the program waits in its pipe
+MOST_WAITING = 64  # events, of 64 kB at most; beyond that the program waits in its pipe
+MOST_AT_ONCE = 16  # in one transaction
 FIRST_PAUSE = 0.2  # seconds until an event is sent again after the database failed; the pauses grow
 LONGEST_PAUSE = 5.0
 LOOK_EACH = 0.1
@@ -73,7 +74,7 @@ class Sender:
         while not is_closed:
             found = [self._waiting.get()]
             with suppress(queue.Empty):
-                while True:
+                while len(found) < MOST_AT_ONCE:
                     found.append(self._waiting.get_nowait())
             is_closed = None in found
             if self.loss is None and (entries := [entry for entry in found if entry is not None]):

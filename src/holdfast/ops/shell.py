@@ -128,9 +128,9 @@ class Shell:
         program = Program(command.argv, {**command.env, **files.environment()}, command.cwd, files.folder)
         try:
             ended = self._pump(program, recorder, sender)
+            recorder.finish()  # while the watcher ends
         finally:
             program.close()
-        recorder.finish()
         failpoint("after_program")
         written = files.read()
         result = ShellResult(

@@ -1,7 +1,8 @@
 """Starts one program in its own session and ends it with the worker.
 
 Run as a script, so that it starts fast and outlives a worker that was killed: `watcher.py CONTROL STATUS FOLDER
-PROGRAM…`. It imports only the standard library. CONTROL is a pipe whose other end only the worker holds: `t` sends
+PROGRAM…`. It imports as little as it can, because each program waits for that: `signal` and `contextlib` would double
+the time. CONTROL is a pipe whose other end only the worker holds: `t` sends
 SIGTERM to the program's process group, `k` kills it and everything that it started, and the end of the pipe means that
 the worker is gone. STATUS receives `started PID`, and then `exit CODE LEFT` or `refused ERRNO`; LEFT counts the
 processes that the program left behind. FOLDER holds the program's output files, which are removed with the worker.
@@ -9,10 +10,9 @@ processes that the program left behind. FOLDER holds the program's output files,
 
 from __future__ import annotations
 
-import contextlib
+import _signal as signal  # type: ignore[import-not-found]
 import os
 import select
-import signal
 import sys
 import time
 
@@ -47,8 +47,10 @@ class Program:
         self.signal_group(number)
         if self.is_ended_by_us:
             for pid in children():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
+                try:
                     os.kill(pid, number)
+                except (ProcessLookupError, PermissionError):
+                    continue
 
     def reap(self) -> bool:
         """Collect ended processes; return whether any that we could wait for are left."""
@@ -81,15 +83,20 @@ class Program:
 
 def children() -> list[int]:
     """List our child processes; on Linux also those that were orphaned below us."""
-    found = []
-    with contextlib.suppress(OSError):
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    parent = file.read().rpartition(")")[2].split()[1]
-                if int(parent) == os.getpid():
-                    found.append(int(name))
-    return found
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    return [int(name) for name in names if name.isdigit() and parent_of(name) == os.getpid()]
+
+
+def parent_of(name: str) -> int | None:
+    """Return the process id of a process's parent, or None if it has gone."""
+    try:
+        with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def prctl(option: int, value: int) -> None:
@@ -97,8 +104,27 @@ def prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        with contextlib.suppress(OSError, AttributeError):
+        try:
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        except (OSError, AttributeError):
+            return
+
+
+def remove(folder: str) -> None:
+    """Remove the program's output files."""
+    for delete, path in ((os.unlink, f"{folder}/output"), (os.unlink, f"{folder}/summary"), (os.rmdir, folder)):
+        try:
+            delete(path)
+        except OSError:
+            continue
+
+
+def report(status: int, line: str) -> None:
+    """Tell the worker, if it is still there."""
+    try:
+        os.write(status, f"{line}\n".encode())
+    except BrokenPipeError:
+        return
 
 
 def start(argv: list[str]) -> tuple[int, int]:
@@ -159,27 +185,21 @@ def main(control: int, status: int, folder: str, argv: list[str]) -> None:
     signal.set_wakeup_fd(wakes)
     pid, error = start(argv)
     if error:
-        os.write(status, f"refused {error}\n".encode())
+        report(status, f"refused {error}")
         return
     for descriptor in (1, 2):  # the program holds these pipes; their end must be its end
         os.dup2(0, descriptor)
     program = Program(pid)
-    with contextlib.suppress(BrokenPipeError):
-        os.write(status, f"started {pid}\n".encode())
+    report(status, f"started {pid}")
     if not watch(program, control, woken):
         program.is_ended_by_us = True
         program.end(ORPHANED_GRACE)
-        for name in ("output", "summary"):
-            with contextlib.suppress(OSError):
-                os.unlink(f"{folder}/{name}")
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
+        remove(folder)
         return
     left = program.signal_group(0)
     if left or program.is_ended_by_us:
         program.end(LEFT_GRACE)
-    with contextlib.suppress(BrokenPipeError):
-        os.write(status, f"exit {program.code} {int(left)}\n".encode())
+    report(status, f"exit {program.code} {int(left)}")
 
 
 if __name__ == "__main__":

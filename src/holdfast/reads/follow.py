@@ -88,8 +88,8 @@ def glance(connection: Connection[Any], id: int | UUID, *, with_steps: bool = Fa
     """Read the state once; for a run also its steps, if requested and not too many."""
     if isinstance(id, int):
         seen = of_step(run_detail.step(connection, id))
-        said = steps(connection, [id])
-        return replace(seen, done=said[0].done, done_of=said[0].total) if said else seen
+        rows = steps(connection, [id])
+        return replace(seen, done=rows[0].done, done_of=rows[0].total) if rows else seen
     seen = of_run(run_detail.run(connection, id))
     if not with_steps or (seen.total or 0) > MOST_STEPS:
         return seen

@@ -82,7 +82,15 @@ class RunDetail:
     failed: int
     cancelled: int
     waiting: int
+    unadmitted: int
+    to_admit: int
+    window_size: int | None
+    halt: str | None
+    halted_at: datetime | None
+    halted_by: str | None
+    halt_reason: str | None
     created_at: datetime
+    queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     looked_at: datetime
@@ -119,7 +127,7 @@ class StoryEntry:
     to_state: str | None
     actor_kind: str | None
     actor: str | None
-    said: str | None
+    message: str | None
     payload: str | None
 
 
@@ -162,7 +170,8 @@ select s.label as what, s.id::text, s.run_id, n.name as step_name, s.kind, s.mac
 """
 RUN: LiteralString = """
 select l.label as what, r.id::text, r.name, r.machine, r.state, l.phase, l.outcome, r.tenant, r.moving, r.of_run,
-       r.total, r.live, r.succeeded, r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at,
+       r.total, r.live, r.succeeded, r.failed, r.cancelled, l.waiting, l.unadmitted, r.to_admit, r.window_size,
+       r.halt, r.halted_at, r.halted_by, r.halt_reason, r.created_at, l.queued_at, r.started_at, r.finished_at,
        holdfast.clock() as looked_at, r.input::text
   from holdfast.runs r
   join holdfast.run_list l on l.id = r.id
@@ -183,18 +192,18 @@ select g.id, g.name, g.kind, g.state, g.phase, g.outcome, g.standing, g.attempt,
  order by g.outcome is not distinct from 'failed' desc, g.finished_at is null desc, g.state, g.no
 """
 STEP_STORY: LiteralString = """
-select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.said,
+select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.message,
        e.payload::text
   from holdfast.step_story e where e.step_id = %(id)s order by e.id desc limit %(limit)s
 """
 LAST_STEP_MOVE: LiteralString = """
 select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state, j.to_state, j.actor_kind, j.actor,
-       j.reason as said, null::text as payload
+       j.reason as message, null::text as payload
   from holdfast.journal j where j.step_id = %(id)s order by j.id desc limit %(limit)s
 """
 RUN_STORY: LiteralString = """
 select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state, j.to_state, j.actor_kind, j.actor,
-       j.reason as said, j.error::text as payload
+       j.reason as message, j.error::text as payload
   from holdfast.journal j where j.run_id = %(id)s and j.step_id is null order by j.id desc limit %(limit)s
 """
 PARENTS: LiteralString = """

@@ -160,8 +160,10 @@ RUNS: LiteralString = """
 select r.id::text, r.label as what, r.name, r.state, r.phase, r.outcome, p.standing, null::text as queue, r.tenant,
        null::int as attempt, r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
   from holdfast.run_list r,
-  lateral (select case when r.moving is not null then 'being ' || r.moving
+  lateral (select case when r.finished_at is null and r.halt = 'stopped' then 'being stopped'
+                       when r.moving is not null then 'being ' || r.moving
                        when r.finished_at is not null then 'over' when r.phase = 'shut' then 'not admitted'
+                       when r.halt is not null then 'paused'
                        when r.live = 0 then 'waiting' else 'under way' end as standing) p
  where r.id = any (%(ids)s) and %(queue)s::text is null
    and (%(states)s::text[] is null or r.state = any (%(states)s) or p.standing = any (%(states)s))

@@ -129,7 +129,11 @@ def _group(group: StepGroup) -> dict[str, Any]:
 def actions(subject: StepDetail | RunDetail, events: Sequence[str]) -> list[Action]:
     """List the actions for a run or a step whose machine lets people cause these events."""
     possible = [Action(name, subject.id, effect) for name, effect in (ACTIONS[event] for event in events)]
-    return possible + unblocking(subject) if isinstance(subject, StepDetail) else possible
+    if isinstance(subject, StepDetail):
+        return possible + unblocking(subject)
+    if subject.finished_at is None and subject.halt in {"first", "paused"}:
+        possible.append(Action("resume_run", subject.id, "let workers begin its steps again"))
+    return possible
 
 
 def unblocking(step: StepDetail) -> list[Action]:
@@ -158,11 +162,11 @@ def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | No
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other {'step' if step.waits == 1 else 'steps'}: {names}"
-        case "no handler" | "no move" | "parked" | "limited" | "upstream paused" | "breaker open":
+        case "no handler" | "no move" | "parked" | "paused" | "limited" | "upstream paused" | "breaker open":
             return _why_parked(step)
         case _ if step.finished_at is not None:
             return _why_over(step, ended_by)
-    return "not admitted yet"
+    return "not admitted: the run's window has not reached it, or the run was not queued or was stopped"
 
 
 def _why_over(step: StepDetail, ended_by: StoryEntry | None) -> str:
@@ -184,7 +188,7 @@ def _final(step: StepDetail) -> str:
 
 def _moved(entry: StoryEntry) -> str:
     by = f" by {entry.actor_kind} {entry.actor}" if entry.actor_kind else ""
-    return f"{entry.what}{by}" + (f" ({entry.said})" if entry.said else "")
+    return f"{entry.what}{by}" + (f" ({entry.message})" if entry.message else "")
 
 
 def _last_seen(step: StepDetail) -> str:
@@ -205,6 +209,8 @@ def _fault(error: str | None) -> str:
 def _why_parked(step: StepDetail) -> str:
     if step.standing == "no handler":
         return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    if step.standing == "paused":
+        return f"run {step.run_id} is paused: workers begin its steps when it is resumed"
     if step.standing == "parked":
         return f"parked for {step.parked_for}"
     if step.limited_by is not None:
@@ -239,10 +245,12 @@ def _why_due(step: StepDetail) -> str:
 
 def why_run(run: RunDetail, steps: Sequence[StepGroup], ended_by: StoryEntry | None) -> str:
     """Return a sentence on the state of a run, or why it ended."""
-    if run.moving is not None:
+    halted = _halted(run)
+    if run.moving is not None and run.halt is None:
         return f"being {run.moving}: its steps follow in chunks"
     if run.finished_at is None:
-        return f"{run.live} steps live, {run.waiting} waiting for others"
+        unadmitted = f", {run.unadmitted} not admitted" if run.unadmitted else ""
+        return f"{halted}{run.live} steps live, {run.waiting} waiting for others{unadmitted}"
     ago = f" {span_text(run.looked_at - run.finished_at)} ago"
     if run.outcome != "succeeded" and ended_by is not None and ended_by.what in {"cancelled", "resolved"}:
         return f"{_moved(ended_by)}{ago}"
@@ -251,6 +259,15 @@ def why_run(run: RunDetail, steps: Sequence[StepGroup], ended_by: StoryEntry | N
         more = f", and {run.failed - 1} more" if run.failed > 1 else ""
         return f"step {dead.name or dead.kind} failed: {(dead.error or '').partition(chr(10))[0]}{more}"
     return f"{OVER.get(run.outcome or '', 'over')}{ago}"
+
+
+def _halted(run: RunDetail) -> str:
+    """Return who halted a run and why, before what its steps do."""
+    if run.halt is None or run.finished_at is not None:
+        return ""
+    what = {"first": "paused after its first steps", "paused": "paused", "stopped": "being stopped"}[run.halt]
+    reason = f": {run.halt_reason}" if run.halt_reason and run.halt != "first" else ""
+    return f"{what} by {run.halted_by}{reason}; "
 
 
 def grouped(steps: Sequence[RunStep]) -> list[StepGroup]:

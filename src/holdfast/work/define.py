@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,12 +31,14 @@ from holdfast.kernel.call import (
     check_tenant,
 )
 from holdfast.kernel.schedule_calls import Target
+from holdfast.models import Json
 from holdfast.spelling import checks_options
 from holdfast.work.events import WorkExecutor
 from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[..., Any], covariant=True)
 
 
@@ -189,9 +192,9 @@ class Task(Generic[P, R, Function_co]):
         async with self._executor.aconnection(options.conn) as connection:
             return await astart_tasks(connection, rows, tenant=options.tenant)
 
-    def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
-        """Raise for options that a bulk start cannot have, and yield the rows as they are sent."""
-        signature, options = self.handler.signature, self._options
+    def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterable[bulk.Start]:
+        """Raise for options that a bulk start cannot have, and return the rows, which are made as they are sent."""
+        options, batching, limited = self._options, self.handler.batching, self.handler.limited
         for option in ("key", "unique_key", "key_for"):
             if getattr(options, option) is not None:
                 raise BadInput(
@@ -199,13 +202,33 @@ class Task(Generic[P, R, Function_co]):
                     where=option,
                     next="remove it, or start the tasks one by one",
                 )
-        queue = options.queue or self.handler.queue
-        written = (signature.write(self._named(place, each)) for place, each in enumerate(arguments))
-        return (bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written)
+        shared = bulk.Start(self.name, "", options.queue or self.handler.queue, options.priority, due_at)
+        is_limited_alike = options.limits is not None or (limited.limits is None and limited.weight is None)
+        if is_limited_alike and (batching is None or batching.by is None):
+            limits, weight = self._limits("")
+            key = None if batching is None else batching.key_of("")
+            shared = shared._replace(limits=limits, weight=weight, batch_key=key)
+            return bulk.AlikeStarts(shared, self._inputs(arguments))
+        return (self._row(shared, text) for text in self._inputs(arguments))
 
-    def _named(self, place: int, arguments: Any) -> dict[str, Any]:
-        """Check the arguments of one task."""
-        if not isinstance(arguments, Mapping):
+    def _inputs(self, arguments: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield the JSON of each task's arguments."""
+        write, named = self.handler.signature.write_text, self._named
+        for place, each in enumerate(arguments):
+            yield write(named(place, each))
+
+    def _row(self, shared: bulk.Start, text: str) -> bulk.Start:
+        """Return the row of a task whose limits or key depend on its input."""
+        batching = self.handler.batching
+        limits, weight = self._limits(text)
+        key = None if batching is None else batching.key_of(text)
+        return shared._replace(input=text, limits=limits, weight=weight, batch_key=key)
+
+    def _named(self, place: int, arguments: Any) -> Any:
+        """Check the arguments of one task, or the item of a batch."""
+        if self.handler.batching is not None:
+            return self.handler.signature.check((arguments,), {})
+        if type(arguments) is not dict and not isinstance(arguments, Mapping):  # the second takes ten times as long
             names = ", ".join(f'"{name}": …' for name in self.handler.signature.names())
             raise InputRefused(
                 f"start_many needs one mapping per task, got {type(arguments).__name__} at {place}",
@@ -214,17 +237,19 @@ class Task(Generic[P, R, Function_co]):
             )
         return self.handler.signature.check((), arguments)
 
-    def _traced(self, checked: dict[str, Any]) -> dict[str, Any]:
+    def _traced(self, written: Json) -> Json:
         """Pass the trace to the handler, except with a key, whose input must be the same each time."""
         carrier = None if self._options.key else tracing.carrier()
-        return checked if carrier is None else {**checked, TRACE: carrier}
+        if carrier is None:
+            return written
+        return Json(f'{written[:-1]}{"" if written == "{}" else ","}"{TRACE}":{json.dumps(carrier)}}}')
 
     def _handle(self, step_id: int) -> TaskHandle[R]:
         return TaskHandle(step_id, self.handler.signature.read_result, self._executor)
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
         signature, options = self.handler.signature, self._options
-        written = signature.write(self._traced(signature.check(args, kwargs)))
+        written = self._traced(signature.write(signature.check(args, kwargs)))
         limits, weight = self._limits(written)
         return calls.start_task(
             self.name,
@@ -239,6 +264,7 @@ class Task(Generic[P, R, Function_co]):
             limits=limits,
             weight=weight,
             key_for=options.key_for,
+            batch_key=None if self.handler.batching is None else self.handler.batching.key_of(written),
         )
 
     def _limits(self, written: str) -> tuple[list[str] | None, float | None]:
@@ -246,3 +272,15 @@ class Task(Generic[P, R, Function_co]):
         names, weight = self.handler.limited.of(written) if self._options.limits is None else (None, None)
         given = names if self._options.limits is None else list(self._options.limits)
         return given, weight if self._options.weight is None else self._options.weight
+
+
+class BatchTask(Task[[T], R, Function_co], Generic[T, R, Function_co]):
+    """A task whose function serves many starts with one call. A start takes one item of its list."""
+
+    def start_many(self, items: Iterable[T]) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Start one task per item, by COPY, all or none, and return their number."""
+        return super().start_many(items)  # type: ignore[arg-type]
+
+    async def astart_many(self, items: Iterable[T]) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Start many, as `start_many` does."""
+        return await super().astart_many(items)  # type: ignore[arg-type]

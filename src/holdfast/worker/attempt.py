@@ -7,10 +7,11 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from holdfast import tracing
 from holdfast.handlers.registry import Handler
@@ -30,8 +31,8 @@ class LeaseRanOut(Exception):
     """The lease ran out before the handler began: the process was frozen, or the step waited too long."""
 
 
-class Batch:
-    """The steps of one claim, and how many of them are unfinished."""
+class Claim:
+    """One claim: how many calls it brought, and how many of them are unfinished."""
 
     __slots__ = ("begun", "claimed_at", "is_traced", "left", "pid", "size")
 
@@ -47,23 +48,26 @@ class Attempt:
     """What the worker knows about a step that it holds. Threads share it; each field has one writer."""
 
     __slots__ = (
-        "batch", "began_at", "ctx", "ended_at", "handler", "interrupt", "is_lost", "is_timed_out", "lease", "outcome",
-        "renewed_at", "settled", "step",
+        "began_at", "call", "claim", "ctx", "ended_at", "handler", "interrupt", "is_lost", "is_poison", "is_timed_out",
+        "lease", "outcome", "raised_with", "renewed_at", "settled", "step",
     )  # fmt: skip
 
     def __init__(
-        self, step: ClaimedStep, handler: Handler, executor: HandlerExecutor, lease: float, batch: Batch
+        self, step: ClaimedStep, handler: Handler, executor: HandlerExecutor, lease: float, claim: Claim
     ) -> None:
         self.step = step if step.cursor is None else step._replace(cursor=_read(step.cursor))
         self.handler = handler
         self.ctx = handler.context(self.step, executor)
-        self.batch = batch
+        self.claim = claim
         self.lease = lease
-        self.renewed_at = batch.claimed_at  # when the granted request was sent; the lease began no earlier
+        self.call: BatchCall | None = None  # that it shares with others
+        self.renewed_at = claim.claimed_at  # when the granted request was sent; the lease began no earlier
         self.began_at: float | None = None
         self.ended_at = 0.0
         self.is_lost = False
         self.is_timed_out = False
+        self.raised_with: int | None = None  # the first step of its call, if the call raised
+        self.is_poison = False  # its call ended its process or ran out of time, so the next ones are its own
         self.interrupt: Callable[[Attempt], None] | None = None
         self.outcome: Outcome | None = None
         self.settled: SettledStep | None = None  # by its own transaction
@@ -93,8 +97,8 @@ class Attempt:
     def begin(self) -> None:
         """Start its timeout, which excludes the wait for a free slot."""
         self.check_lease()
-        if self.batch.begun is not None:
-            self.batch.begun(self.step)
+        if self.claim.begun is not None:
+            self.claim.begun(self.step)
         self.began_at = time.monotonic()
         if self.handler.timeout is not None:
             self.ctx.deadline_at = self.began_at + self.handler.timeout.total_seconds()
@@ -113,7 +117,63 @@ class Attempt:
     def settlement(self, outcome: Outcome) -> Settlement:
         """Return its settlement, fenced by its lease."""
         step = self.step
-        return Settlement(step.step_id, step.lease_id, outcome)
+        return Settlement(step.step_id, step.lease_id, outcome, self.is_poison, self.raised_with)
+
+    @property
+    def queued_at(self) -> float:
+        """Since when it waits for a slot."""
+        return self.claim.claimed_at
+
+    def settled_as(self, outcome: Outcome, row: SettledStep) -> None:
+        """Record that the transaction of its call settled it."""
+        self.outcome, self.settled = outcome, row
+
+
+class BatchCall:
+    """Attempts that one call of their handler serves. A lane runs it as it runs a single attempt."""
+
+    __slots__ = ("attempts", "claim", "executor", "handler", "interrupt", "is_over", "queued_at", "unsettled")
+
+    def __init__(self, attempts: list[Attempt], executor: HandlerExecutor) -> None:
+        first = attempts[0]
+        self.attempts = attempts
+        self.executor = executor
+        self.handler = first.handler
+        self.queued_at = lease_clock()
+        self.claim = Claim(1, self.queued_at, first.claim.begun)
+        self.unsettled = len(attempts)
+        self.is_over = False  # it has ended or was withdrawn
+        self.interrupt: Callable[[Any], None] | None = None
+        for attempt in attempts:
+            attempt.call = self
+            attempt.ctx.is_in_batch = True
+            attempt.interrupt = self._stopped
+
+    @property
+    def step(self) -> ClaimedStep:
+        """The first of its steps."""
+        return self.attempts[0].step
+
+    def conclude(self, outcomes: Sequence[Outcome | None] | None) -> None:
+        """Record the outcome of each attempt; None keeps an earlier one."""
+        for attempt, outcome in zip(self.attempts, outcomes or (), strict=False):
+            attempt.conclude(outcome)
+
+    def without(self, run_ids: Collection[UUID]) -> list[Attempt]:
+        """Take the attempts of some runs out of a call that was not begun, and return them."""
+        removed = [attempt for attempt in self.attempts if attempt.step.run_id in run_ids]
+        self.attempts = [attempt for attempt in self.attempts if attempt.step.run_id not in run_ids]
+        self.unsettled = len(self.attempts)
+        self.is_over = not self.attempts
+        for attempt in removed:
+            attempt.call = attempt.interrupt = None
+            attempt.claim = Claim(1, attempt.claim.claimed_at)
+        return removed
+
+    def _stopped(self, _attempt: Attempt) -> None:
+        """Interrupt the handler when no step is left; until then it goes on for the others."""
+        if self.interrupt is not None and all(attempt.ctx.cancelled for attempt in self.attempts):
+            self.interrupt(self)
 
 
 def _read(cursor: str | bytes) -> Any:
@@ -124,24 +184,25 @@ def _read(cursor: str | bytes) -> Any:
 
 
 Held = dict[int, Attempt]  # by lease number
-Ended = Callable[[Attempt], None]
+Unit = Attempt | BatchCall  # one call of a handler
+Ended = Callable[[Unit], None]
 
 
-class Waiting(deque[Attempt]):
-    """Attempts that wait in a lane; threads pop them from the front without a lock."""
+class Waiting(deque[Unit]):
+    """Calls that wait in a lane; threads pop them from the front without a lock."""
 
-    def taken(self) -> Iterator[Attempt]:
+    def taken(self) -> Iterator[Unit]:
         """Take all attempts, one after the other."""
         with suppress(IndexError):
             while True:
                 yield self.popleft()
 
-    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+    def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take all attempts, or those that were claimed before a time, which are at the front, and can be released."""
-        withdrawn: list[Attempt] = []
-        kept: list[Attempt] = []
+        withdrawn: list[Unit] = []
+        kept: list[Unit] = []
         for attempt in self.taken():
-            if attempt.batch.claimed_at >= claimed_before:
+            if attempt.queued_at >= claimed_before:
                 self.appendleft(attempt)
                 break
             is_taken = attempt.handler.is_releasable or claimed_before == math.inf

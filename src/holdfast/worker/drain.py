@@ -28,7 +28,7 @@ async def drain(worker: Worker) -> int:
     worker.states.enter("draining")
     worker.is_ready = False
     worker.log.info("worker.draining", in_flight=worker.in_flight, grace=worker.options.grace.total_seconds())
-    for attempt in released(worker.claimer.lanes.withdraw()):
+    for attempt in released(worker.claimer.withdraw()):
         worker.settler.ended(attempt)
     until = time.monotonic() + worker.options.grace.total_seconds()
     if worker.in_flight:

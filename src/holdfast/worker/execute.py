@@ -6,6 +6,7 @@ import asyncio
 import json
 import traceback
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -32,6 +33,7 @@ from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
 from holdfast.kernel.call import problem
+from holdfast.kernel.outcomes import check_retry, check_snooze
 from holdfast.log import working_on
 from holdfast.models import Continue, Done, Fail, Json, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
@@ -57,12 +59,12 @@ def run_handler(attempt: Attempt) -> Outcome | None:
         arguments = _arguments(attempt)
         attempt.begin()
         try:
-            if attempt.batch.is_traced:
+            if attempt.claim.is_traced:
                 with _traced(attempt):
                     result = _called(attempt, arguments)
             else:
                 result = _called(attempt, arguments)
-            outcome = _outcome(attempt, result)
+            outcome = outcome_from(attempt, result)
         except Continue as page:
             outcome = _checked(attempt, page)
         transaction = attempt.ctx.transaction_open
@@ -87,12 +89,12 @@ async def arun_handler(attempt: Attempt) -> Outcome | None:
         arguments = _arguments(attempt)
         attempt.begin()
         try:
-            if attempt.batch.is_traced:
+            if attempt.claim.is_traced:
                 with _traced(attempt):
                     result = await _acalled(attempt, arguments)
             else:
                 result = await _acalled(attempt, arguments)
-            outcome = _outcome(attempt, result)
+            outcome = outcome_from(attempt, result)
         except Continue as page:
             outcome = _checked(attempt, page)
         transaction = attempt.ctx.transaction_open
@@ -117,7 +119,7 @@ def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
         return attempt.handler.function(**arguments)
     finally:
         working_on.reset(mark)
-        leave_if_forked(attempt.batch.pid)
+        leave_if_forked(attempt.claim.pid)
 
 
 async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
@@ -125,7 +127,7 @@ async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
     try:
         return await attempt.handler.function(**arguments)
     finally:
-        leave_if_forked(attempt.batch.pid)
+        leave_if_forked(attempt.claim.pid)
 
 
 def _arguments(attempt: Attempt) -> dict[str, Any]:
@@ -151,7 +153,8 @@ def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
     return tracing.span(f"process {step.kind}", attempt.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 
 
-def _outcome(attempt: Attempt, result: Any) -> Outcome:
+def outcome_from(attempt: Attempt, result: Any) -> Outcome:
+    """Return the outcome of a step whose handler returned a result or an outcome."""
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
         return _checked(attempt, result)
     text = attempt.handler.signature.write_result(result)
@@ -214,11 +217,13 @@ def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Out
         match outcome:
             case Retry(error, after, pause):
                 waits = None if after is None else wait(after, "after")
-                return Retry(_error(error, "Retry"), waits, _limit(pause))
+                check_retry(outcome)
+                return replace(outcome, error=_error(error, "Retry"), after=waits, pause=_limit(pause))
             case Fail(error):
                 return Fail(_error(error, "Fail"))
             case Snooze(after, pause):
-                return Snooze(wait(after, "after"), _limit(pause))
+                check_snooze(outcome)
+                return replace(outcome, after=wait(after, "after"), pause=_limit(pause))
             case Continue(cursor):
                 return Continue(masking.known.value(_checked_json(cursor)), attempt.step.cursor)
     except (BadInput, TypeError, ValueError, OverflowError, RecursionError) as error:

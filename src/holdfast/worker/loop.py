@@ -59,14 +59,14 @@ class Worker:
         )
         self.leases = Leases(dsn, options, self.held, self.meters)
         self._ticker = Ticker(self._claims, options, self._wake.set)
-        self._listener = Listener(dsn, options.identity, options.queues, self.wake, self._ticker.look_now)
+        self._recovery = Recovery(self._claims, options, self.meters, self._ticker.look_now)
+        self._listener = Listener(dsn, options.identity, options.queues, self.wake, self._recovery.hasten)
         self.claimer = Claimer(dsn, registry, options, self.held, self.settler, hooks=self.hooks)
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
         self._empty_polls = 0
         self._is_hinted = self._is_asleep = self._polled_alone = False
         self._next_due: float | None = None
-        self._recovery = Recovery(self._claims, options, self.meters)
         self._sweeper = Sweeper(dsn, options)
         self.log = log.get("worker").bind(worker=options.identity)
 
@@ -196,7 +196,7 @@ class Worker:
         """Poll once; return False when nothing was due."""
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         self._wake.clear()
-        self.claimer.give_back_surplus()
+        await self.claimer.give_back(self._claims)
         self._polled_alone = not self.held  # else a step that it holds may be due again by now
         if self.claimer.is_through and self._polled_alone:
             return False

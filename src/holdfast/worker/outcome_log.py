@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 from holdfast import log
-from holdfast.durations import wait
 from holdfast.models import Fail, Outcome, Retry, SettledStep
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.finished import Finished, Summary
@@ -43,14 +43,14 @@ class OutcomeLog:
             self._finished.add(counts)
             self._flush_later(now)
 
-    def other(self, attempt: Attempt, event: str) -> None:
-        """Log an outcome that is not a success."""
+    def other(self, attempt: Attempt, event: str, wait: timedelta | None = None) -> None:
+        """Log an outcome that is not a success; `wait` is how long a retry waits, None if it is already claimed."""
         outcome, fields = attempt.outcome, attempt.named() | {"duration": duration(attempt)}
         match event:
             case "failed":
                 self._log.error("step.failed", **fault(outcome), will_retry=False, **fields)
             case "retried":
-                self._log.warning("step.retried", **fault(outcome), will_retry=True, **_when(outcome), **fields)
+                self._log.warning("step.retried", **fault(outcome), will_retry=True, **_when(wait), **fields)
             case _:
                 self._log.info(f"step.{event}", **fields)
 
@@ -89,6 +89,5 @@ def fault(outcome: Outcome | None) -> dict[str, str]:
     return {"error": kind or "none given", "message": message[:LONGEST_MESSAGE]}
 
 
-def _when(outcome: Outcome | None) -> dict[str, object]:
-    after = outcome.after if isinstance(outcome, Retry) else None
-    return {"retry_by": "its policy"} if after is None else {"retry_after": wait(after, "after").total_seconds()}
+def _when(wait: timedelta | None) -> dict[str, float]:
+    return {} if wait is None else {"retry_after": round(wait.total_seconds(), 3)}

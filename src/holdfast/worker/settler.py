@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -17,8 +17,9 @@ from holdfast.connections.worker import Answers, WorkerConnection
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
-from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, SettledStep, StepResult
-from holdfast.worker.attempt import Attempt, Held
+from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, RetryWait, SettledStep, StepResult
+from holdfast.worker.attempt import Attempt, BatchCall, Held, Unit
+from holdfast.worker.batch import attempts_of
 from holdfast.worker.hooks import WorkerHooks
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
@@ -26,7 +27,8 @@ from holdfast.worker.outcome_log import DONE, OutcomeLog
 from holdfast.worker.states import States
 
 LARGEST = 1000
-WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # events that may make the same step due at once
+RETRIED = "retried"
+WAKING = frozenset({RETRIED, "continued", "snoozed", "released"})  # events that may make the same step due at once
 # Errors of an outcome, not of the database: a retry would fail again.
 _UNKEPT = (
     RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, TypeError, ValueError,
@@ -64,6 +66,7 @@ class Settler:
         self._left: list[Attempt] = []  # taken but not yet settled
         self._queries: dict[str, Call[Any]] = {}  # queries to run with the settle, and then their answers
         self._answers: Answers = {}
+        self._waits: dict[int, timedelta] = {}  # of the steps that were retried
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,10 +77,17 @@ class Settler:
         """Attach to the running loop."""
         self._loop = asyncio.get_running_loop()
 
-    def ended(self, attempt: Attempt) -> None:
-        """Take an ended attempt; may be called in any thread."""
-        attempt.ended_at = time.monotonic()
-        self._ended.append(attempt)
+    def ended(self, unit: Unit) -> None:
+        """Take an ended call, of one attempt or of several; may be called in any thread."""
+        now = time.monotonic()
+        if isinstance(unit, BatchCall):
+            for attempt in unit.attempts:
+                attempt.ended_at = now
+            unit.is_over = True
+            self._ended.extend(unit.attempts)
+        else:
+            unit.ended_at = now
+            self._ended.append(unit)
         loop = self._loop
         if not self._is_signalled and loop is not None:
             self._is_signalled = True
@@ -111,13 +121,18 @@ class Settler:
 
     async def settle(self, ended: list[Attempt]) -> None:
         """Report the outcomes. Attempts that are already settled or lost are only dropped."""
-        unsettled = [attempt for attempt in ended if attempt.outcome is not None and not attempt.is_lost]
+        unsettled = [
+            attempt
+            for attempt in ended
+            if attempt.outcome is not None and attempt.settled is None and not attempt.is_lost
+        ]
         self._queries = self._hooks.queries(ended)
         self._answers = dict.fromkeys(self._queries)
         settled = await self._make(unsettled) if unsettled else []
         if self._queries and not unsettled:  # their handlers' own transactions settled all of them
             self._answers = await self._connection.query_all(self._queries)
         await self._learn_failures(unsettled, settled)
+        self._waits = await self._read_waits([row.step_id for row in settled if row.event == RETRIED])
         settled += [attempt.settled for attempt in ended if attempt.settled is not None]
         self._account(ended, settled)
         good = sum(type(attempt.outcome) is Done or attempt.settled is not None for attempt in ended)
@@ -166,6 +181,15 @@ class Settler:
         for attempt in overruled:
             attempt.outcome = Fail(errors.get(attempt.step.step_id) or TOO_LARGE)
 
+    async def _read_waits(self, step_ids: list[int]) -> dict[int, timedelta]:
+        """Read in how long steps are retried: their policy decides, and its waits are random in part."""
+        if not step_ids:
+            return {}
+        rows: list[RetryWait] | None = None
+        with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call will report the outage
+            rows = await self._connection.query(calls.retry_waits(step_ids))
+        return {row.step_id: row.wait for row in rows or ()}
+
     def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
         rows = {row.step_id: row for row in settled}
         durations: defaultdict[str, list[float]] = defaultdict(list)
@@ -203,7 +227,7 @@ class Settler:
     def _tell(self, attempt: Attempt, row: SettledStep) -> None:
         if row.event == "failed" and isinstance(attempt.outcome, Retry):
             self._meters.exhausted.labels(attempt.step.kind).inc()
-        self._outcomes.other(attempt, row.event)
+        self._outcomes.other(attempt, row.event, self._waits.get(row.step_id))
 
     def _refused(self, attempt: Attempt) -> None:
         self._meters.refused.inc()
@@ -229,8 +253,13 @@ def _ending(attempt: Attempt, row: SettledStep) -> Ending:
     )
 
 
-def released(attempts: list[Attempt]) -> list[Attempt]:
-    """End attempts as released. One whose handler began may have made calls, so it counts as tried."""
+def released(units: Sequence[Unit]) -> list[Attempt]:
+    """End calls as released. An attempt whose handler began may have made calls, so it counts as tried."""
+    attempts = []
+    for unit in units:
+        if isinstance(unit, BatchCall):
+            unit.is_over = True
+        attempts += attempts_of(unit)
     for attempt in attempts:
         attempt.outcome = Release(is_tried=attempt.began_at is not None)
         attempt.ended_at = time.monotonic()

@@ -26,6 +26,8 @@ from holdfast.worker.options import Options, strangers
 from holdfast.worker.states import State
 
 SHOWN = 80  # characters of a rejected name
+LEAST_CHUNK, MOST_CHUNK = 50, 1000  # steps of a large run that one recovery moves; larger chunks are no faster
+CHUNK_SECONDS = 0.03  # what a chunk should take: it locks its steps, and others wait for them
 
 
 class RegistrationRefused(Exception):
@@ -95,14 +97,27 @@ def about(options: Options, state: State, in_flight: int) -> dict[str, Any]:
     }
 
 
+def chunk_after(chunk: int, seconds: float) -> int:
+    """Return the size of the next chunk, if one of that size took so long."""
+    wanted = int(chunk * min(2.0, CHUNK_SECONDS / max(seconds, 1e-6)))
+    return max(LEAST_CHUNK, min(MOST_CHUNK, wanted))
+
+
 class Recovery:
     """The recoveries of one worker; each also writes its row, and measures for its metrics."""
 
-    def __init__(self, connection: WorkerConnection, options: Options, meters: Meters) -> None:
+    def __init__(
+        self, connection: WorkerConnection, options: Options, meters: Meters, hastened: Callable[[], None]
+    ) -> None:
         self._connection = connection
+        self._hastened = hastened
         self._options = options
         self._meters = meters
         self._done_at: float | None = None  # when it last left nothing to do
+        self._kept_at = 0.0  # when it last did everything that upkeep does
+        self._moved = 0  # steps of large runs that it is moving, chunk by chunk
+        self._hints = 0
+        self._chunk = MOST_CHUNK // 4
         self._log = log.get("worker").bind(worker=options.identity)
 
     @property
@@ -110,23 +125,47 @@ class Recovery:
         """Return whether the last recovery left nothing; each handles a chunk, in its own transaction."""
         return self._done_at is not None
 
+    def hasten(self) -> None:
+        """Make the next round recover now: the steps of a run are to be moved, or a schedule changed."""
+        self._done_at = None
+        self._hints += 1
+        self._hastened()
+
     async def run_if_due(self, about: Callable[[], dict[str, Any]], *, counts_backlog: bool) -> None:
         """Recover if the last recovery is long enough ago, and always after a start."""
-        now = time.monotonic()
+        now, hints = time.monotonic(), self._hints
         interval = self._options.recovery_interval.total_seconds()
         if self._done_at is not None and now - self._done_at < interval:
             return
-        most = MOST_COUNTED if counts_backlog else 0
-        (result,) = await self._connection.make(calls.measured_upkeep(self._options.identity, about=about(), most=most))
-        self._done_at = (
-            None if result.rescued or result.moved else now
-        )  # more may be left, so recover again after the next poll
+        if self._moved and now - self._kept_at < interval:
+            (moved,) = await self._connection.make(calls.move_chunk(self._chunk))
+            rescued = 0
+        else:
+            rescued, moved = await self._keep_up(about(), MOST_COUNTED if counts_backlog else 0)
+            self._kept_at = now
+        if rescued or moved:
+            self._chunk = chunk_after(self._chunk, time.monotonic() - now)
+        # More may be left, so recover again after the next poll; so it is if a hint came during the call.
+        self._done_at = None if rescued or moved or hints != self._hints else self._kept_at
+        self._note(rescued, moved)
+
+    async def _keep_up(self, about: dict[str, Any], most: int) -> tuple[int, int]:
+        """Do everything that upkeep does, and return how many steps were rescued and moved."""
+        upkeep = calls.measured_upkeep(self._options.identity, about=about, batch=self._chunk, most=most)
+        (result,) = await self._connection.make(upkeep)
         self._meters.rescued.inc(result.rescued)
         self._meters.waiting(result.backlog)
         for kind, steps in result.exhausted.items():
             self._meters.exhausted.labels(kind).inc(steps)
-        if result.rescued or result.moved:
-            self._log.info("worker.recovered", rescued=result.rescued, moved=result.moved)
+        return result.rescued, result.moved
+
+    def _note(self, rescued: int, moved: int) -> None:
+        """Log what was rescued, and once per series of chunks what was moved."""
+        total = self._moved + moved
+        if rescued or (total and not moved):
+            self._log.info("worker.recovered", rescued=rescued, moved=total)
+            total = 0
+        self._moved = total
 
 
 async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing import Clock
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
 from scenarios.proof import Proof
@@ -81,12 +82,15 @@ def test_a_claim_whose_answer_was_cut_off_is_recovered_by_its_lease(
     far_crew: Crew, proxy: FaultProxy, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R11: held by a worker that does not know of it, until the lease has run out."""
-    far_crew.hire_ready(error_wait="50ms")
+    far_crew.hire_ready(**LASTING)
     for _ in range(ROUNDS // 2):
         proxy.cut("claim_steps", has_rows=True)
         proof.add(rounds=1)
         step = database.start("doze")
         until(lambda: not proxy.is_armed, "the answer to a claim was lost")
+        until(database.held_by, "the claim was made")
+        with database.connection() as connection:
+            Clock(connection).advance(LASTING["lease"])
         until(lambda: database.is_over(step), "the step was over")  # noqa: B023
         assert database.story(step) == ["claimed", "expired", "claimed", "succeeded"]
 

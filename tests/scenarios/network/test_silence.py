@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import CommitUnknown, DatabaseError, Unreachable
+from holdfast.work.handle import TaskHandle
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
 from scenarios.network.test_lost_starts import doze
@@ -44,7 +45,7 @@ def test_a_worker_that_nobody_answers_loses_its_task_to_another_and_heals(
     until(lambda: lines(folder, "begin"), "the handler began")
     proxy.swallow()
     proof.add(rounds=1)
-    near = crew.hire_ready("--name", "near")
+    near = crew.hire_ready("--name", "near", lease="60s")
     until(lambda: len(lines(folder, "begin")) == 2, "the other took over")
     cut_off.await_said("lease.lost")
     cut_off.await_said("worker.error_wait")
@@ -100,7 +101,9 @@ def test_a_start_that_nobody_answers_ends_by_its_deadline(
 ) -> None:
     """R12: on a connection that was good before, and when a new one is needed; it heals by itself."""
     task = doze(hf)
-    first = task.options(key="first").start()
+    handles: list[TaskHandle[None]] = []
+    until(lambda: is_started(lambda: handles.append(task.options(key="first").start())), "the first was started")
+    (first,) = handles
     proxy.swallow()
     for error in (CommitUnknown, Unreachable, Unreachable):  # sent on the old connection; then there is none
         proof.add(rounds=1)
@@ -124,18 +127,22 @@ def test_an_async_start_that_nobody_answers_ends_by_its_deadline(
     """R12."""
     task = doze(hf)
 
+    async def astarted(key: str) -> int:
+        """Start by a key, again until it is answered: on a busy machine the deadline may be too short."""
+        while True:
+            with suppress(DatabaseError):
+                return (await task.options(key=key).astart()).id
+
     async def start() -> list[int]:
         try:
-            first = await task.options(key="first").astart()
+            first = await astarted("first")
             proxy.swallow()
             for error in (CommitUnknown, Unreachable, Unreachable):
                 proof.add(rounds=1)
                 with pytest.raises(error):
                     await task.options(key="second").astart()
             proxy.let_pass()
-            while True:
-                with suppress(DatabaseError):
-                    return [first.id, (await task.options(key="second").astart()).id]
+            return [first, await astarted("second")]
         finally:
             await hf.aclose()
 

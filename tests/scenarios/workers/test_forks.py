@@ -11,6 +11,7 @@ import psutil
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
 from scenarios.proof import Proof
+from scenarios.server.test_outages import probe
 
 CONNECTIONS = """select count(*) from pg_stat_activity
                   where datname = current_database() and application_name = 'holdfast'"""
@@ -19,10 +20,8 @@ CONNECTIONS = """select count(*) from pg_stat_activity
 def test_a_fork_that_outlives_its_worker_holds_nothing_of_it(crew: Crew, database: Database, folder: Path) -> None:
     """R1: the server would not notice that the worker is gone, nor would the processes of cpu tasks."""
     steps = [database.start("burn_apart", seconds=0), database.start("deposit"), database.start("fork", gate="go")]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    worker = crew.hire("-c", "1", "--probe-port", str(port))
+    worker = crew.hire("-c", "1", "--probe-port", "0")
+    port = int(probe(worker).rpartition(":")[2])
     until(lambda: database.is_over(*steps) and lines(folder, "forked"), "the fork was there")
     fork = psutil.Process(lines(folder, "forked")[0].pid)
     apart = psutil.Process(next(line.pid for line in lines(folder) if line.kind == "burn_apart"))

@@ -46,7 +46,7 @@ def test_a_busy_worker_is_sent_no_hints_and_one_that_sleeps_needs_no_poll(
     crew: Crew, database: Database, listener: Connection[Any], folder: Path, proof: Proof
 ) -> None:
     """R20: by 32 producers; it polls once an hour, so that only hints can have told it."""
-    crew.hire_ready("-c", "1", poll_min="1h", poll_max="1h")
+    crew.hire_ready("-c", "1", poll_min="1h", poll_max="1h", lease="60s")
     until(lambda: is_asleep(database), "it fell asleep")
     database.start("wait", gate="go")
     until(lambda: lines(folder, "begin"), "it was busy")

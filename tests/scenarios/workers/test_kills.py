@@ -9,12 +9,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from holdfast.testing import Clock
 from scenarios.crew import LONG, Crew, Database, until
 from scenarios.history import lines
 from scenarios.proof import Proof
 from scenarios.stories import Stage, freeze_until_taken_over, kill_and_replace
 
 WORKERS = 4
+LASTING = "60s"  # a lease that does not run out, however busy the machine is
 RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is for a machine that is busy
 
 
@@ -70,7 +72,7 @@ def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
     """R3, R4, W-61: another of the same name took over; a stopped process cannot know, and a name proves nothing."""
     step = database.start("wait", gate="go")
     zombie = crew.hire_ready("--name", "twin")
-    freeze_until_taken_over(Stage(crew, database, folder), zombie, "--name", "twin")
+    freeze_until_taken_over(Stage(crew, database, folder), zombie, "--name", "twin", lease=LASTING)
 
     zombie.send(signal.SIGCONT)
 
@@ -94,7 +96,7 @@ def test_the_result_of_a_frozen_worker_that_was_already_written_down_is_refused(
     """R3, W-61: its handler had ended while it could not speak, so only the database is left to refuse."""
     step = database.start("wait", gate="go")
     zombie = crew.hire_ready()
-    other = freeze_until_taken_over(Stage(crew, database, folder), zombie)
+    other = freeze_until_taken_over(Stage(crew, database, folder), zombie, lease=LASTING)
     crew.open("go")
     until(lambda: database.is_over(step), "the step was over")
 
@@ -130,7 +132,7 @@ def test_a_task_that_kills_the_process_of_cpu_tasks_costs_no_worker(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R24: its own process is all that dies."""
-    worker = crew.hire_ready()
+    worker = crew.hire_ready(lease=LASTING)
 
     poison = database.start("die_apart")
     others = [database.start("burn_apart", seconds=0), database.start("doze")]
@@ -149,8 +151,8 @@ def test_the_processes_of_cpu_tasks_end_with_a_worker_that_is_killed(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R1: also one that burns; else it would go on beside the one that does its task again."""
-    steps = [database.start("wait_apart", gate="go"), database.start("burn_apart", seconds=3)]
-    worker = crew.hire("-c", "2", lease="2s")
+    steps = [database.start(kind, gate="go") for kind in ("wait_apart", "burn_apart")]
+    worker = crew.hire("-c", "2", lease=LASTING)
     until(lambda: len(lines(folder, "begin")) == len(steps), "both had begun")
 
     worker.kill()
@@ -159,7 +161,9 @@ def test_the_processes_of_cpu_tasks_end_with_a_worker_that_is_killed(
     assert alive == []
     assert lines(folder, "end") == []
     crew.open("go")
-    crew.hire(lease="10s")
+    with database.connection() as connection:
+        Clock(connection).advance(LASTING)
+    crew.hire(lease=LASTING)
     until(lambda: database.is_over(*steps), "another did them")
     proof.add(rounds=1, kills=1)
     proof.check(database, folder, started=len(steps))
@@ -169,7 +173,7 @@ def test_a_process_of_cpu_tasks_that_dies_at_rest_costs_nothing_but_a_new_one(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R24: killed for its memory, say, between two tasks."""
-    crew.hire_ready()
+    crew.hire_ready(lease=LASTING)
     first = database.start("burn_apart", seconds=0)
     until(lambda: database.is_over(first), "the first was done")
     psutil.Process(lines(folder)[0].pid).kill()

@@ -14,11 +14,12 @@ from scenarios.history import lines
 from scenarios.proof import Proof
 
 WAITING = ["wait", "await_gate", "wait_apart"]  # in a thread, on the loop, in a process
+LEASE = "60s"  # no lease runs out here, however busy the machine is
 
 
 def busy(crew: Crew, folder: Path, count: int, *options: str, **settings: str) -> Member:
     """Start a worker, and wait until as many handlers have begun."""
-    worker = crew.hire(*options, **settings)
+    worker = crew.hire(*options, lease=LEASE, **settings)
     until(lambda: len(lines(folder, "begin")) == count, f"{count} handlers began")
     return worker
 
@@ -36,7 +37,7 @@ def is_handed_back(database: Database, step: int) -> bool:
 
 def finish_the_rest(crew: Crew) -> None:
     """Let another worker do what is due."""
-    assert crew.hire("--burst").exit_code() == 0
+    assert crew.hire("--burst", lease=LEASE).exit_code() == 0
 
 
 def test_sigterm_lets_handlers_end_and_claims_nothing_more(
@@ -79,7 +80,7 @@ def test_what_does_not_end_within_the_grace_is_handed_back_at_no_cost(
 def test_handlers_that_burn_cpu_are_handed_back_too(crew: Crew, database: Database, folder: Path) -> None:
     """R31: threads that fight for the interpreter do not hold up the stop."""
     steps = [database.start("burn", seconds=600) for _ in range(4)]
-    worker = busy(crew, folder, len(steps), grace="300ms", lease="60s")
+    worker = busy(crew, folder, len(steps), grace="300ms")
 
     worker.send(signal.SIGTERM)
 
@@ -92,7 +93,7 @@ def test_a_second_sigterm_does_not_wait_and_hands_back_as_well(
 ) -> None:
     """R31: told twice, 130."""
     steps = [database.start("wait", gate="go") for _ in range(3)]
-    worker = busy(crew, folder, len(steps), lease="60s")
+    worker = busy(crew, folder, len(steps))
 
     worker.send(signal.SIGTERM)
     worker.await_said("worker.draining")
@@ -110,7 +111,7 @@ def test_what_was_claimed_and_not_begun_is_handed_back_at_once(
 ) -> None:
     """R31: only what runs gets a grace."""
     quick = database.start_many("doze", 400)
-    worker = crew.hire("-c", "1", lease="60s")
+    worker = crew.hire("-c", "1", lease=LEASE)
     until(lambda: database.count("succeeded") == quick, "it had reason to take many at a time")
     waiting = database.start_many("wait", 50, gate="go")
     until(lambda: any(line.kind == "wait" for line in lines(folder, "begin")), "one began")
@@ -149,7 +150,7 @@ def test_a_worker_whose_processes_wait_for_work_ends(crew: Crew, database: Datab
     """W-62: they leave SIGTERM to the worker, which at its end asked them by it, and waited without end."""
     step = database.start("burn_apart", seconds=0)
 
-    worker = crew.hire("--burst")
+    worker = crew.hire("--burst", lease=LEASE)
 
     assert worker.exit_code() == 0
     assert database.story(step) == ["claimed", "succeeded"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, cast
 
@@ -23,7 +23,7 @@ from holdfast.handlers.schedules import read_when
 from holdfast.kernel import db, schedule_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.query import as_mapping, clock, query
-from holdfast.kernel.schedule_calls import Missed, Overlap, Target
+from holdfast.kernel.schedule_calls import Missed, Overlap, Target, When
 from holdfast.models import Json
 from holdfast.reads import schedules as reads
 from holdfast.reads import startable
@@ -82,7 +82,9 @@ def show(name: Name, *, tenant: Tenant = "default", wide: WideOption = False, as
 @output_options
 def add(
     name: Annotated[str, typer.Argument(help="The schedule; a schedule of that name is replaced.")],
-    target: Annotated[str, typer.Argument(help="The name of the task or flow that it starts.")],
+    target: Annotated[
+        str | None, typer.Argument(help="The task or flow that it starts; without it only the times change.")
+    ] = None,
     *,
     given: Annotated[
         str,
@@ -109,7 +111,7 @@ def add(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Create or replace a schedule of a task or flow that a worker has defined."""
+    """Create or replace a schedule of a task or flow that a worker has defined, or give a schedule other times."""
     when = read_when(
         cron=cron,
         every=every,
@@ -120,6 +122,9 @@ def add(
         spread=spread,
         error=BadInput,
     )
+    if target is None:
+        _retimed(name, tenant, when, as_json=as_json)
+        return
     arguments = Json(json.dumps(read_input(given)))
     with opened() as connection:
         found = startable.find(target, {each: by.names(connection) for each, by in startable.starters(face).items()})
@@ -222,6 +227,24 @@ def remove(name: Name, *, reason: Reason = None, tenant: Tenant = "default", as_
     if not is_removed:
         raise _missing(name)
     _said(name, "removed", as_json=as_json)
+
+
+def _retimed(name: str, tenant: str, when: When, *, as_json: bool) -> None:
+    """Give a schedule other times, and leave what it starts and its policies as they are."""
+    with opened() as connection:
+        old = _one(connection, name, tenant)
+        what = Target(old.face, old.target, Json(old.input), json.loads(old.options), tenant)
+        call = schedule_calls.define_schedule(
+            name, what, when, missed=cast("Missed", old.missed), overlap=cast("Overlap", old.overlap),
+            missed_window=None if old.missed_window is None else timedelta(seconds=old.missed_window),
+        )  # fmt: skip
+        db.run(connection, call)
+        schedule = _one(connection, name, tenant)
+    if as_json:
+        data_json({"schedule": mapping(schedule)})
+        return
+    show_schedule(schedule)
+    say(f"schedule {name} has another time")
 
 
 def _one(connection: DB, name: str, tenant: str) -> ScheduleDetail:

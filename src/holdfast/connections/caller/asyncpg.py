@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from holdfast import errors
 from holdfast.connections.caller.types import AsyncpgDriver
-from holdfast.kernel import calls, db, sqlstates
+from holdfast.kernel import calls, copy_text, db, sqlstates
 from holdfast.kernel.bulk import COLUMNS, STAGED, Start
 from holdfast.kernel.call import Call
 from holdfast.kernel.sqlstates import ServerError
@@ -27,7 +27,6 @@ from holdfast.models import Json
 Row = TypeVar("Row")
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError)
 _BREAKS = (*_ERRORS, OSError)  # what a lost connection raises
-_PIECE = 1 << 16  # bytes of COPY per message
 
 
 async def run(connection: AsyncpgDriver, call: Call[Row]) -> list[Row]:
@@ -87,26 +86,8 @@ async def _all_or_none(connection: AsyncpgDriver) -> AsyncIterator[None]:
 
 
 async def _pieces(tasks: Iterable[Start]) -> AsyncIterator[bytes]:
-    """Format rows in COPY's text format, many at once."""
-    piece = bytearray()
-    for task in tasks:
-        piece += "\t".join("\\N" if value is None else _escaped(_text(value)) for value in task).encode() + b"\n"
-        if len(piece) >= _PIECE:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
-
-
-def _text(value: Any) -> str:
-    """Write a value as PostgreSQL reads it; a list is an array of text."""
-    if not isinstance(value, list):
-        return str(value)
-    quoted = (str(each).replace("\\", "\\\\").replace('"', '\\"') for each in value)
-    return "{" + ",".join(f'"{each}"' for each in quoted) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    for piece in copy_text.pieces(tasks):
+        yield piece.encode()
 
 
 @cache

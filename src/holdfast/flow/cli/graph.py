@@ -52,7 +52,7 @@ def graph(
         else:
             picture = drawing.of_flow(connection, target, namespace, version)
     if to is not None:
-        _write(to, svg.draw(picture.title, picture.said, picture.boxes))
+        _write(to, svg.draw(picture.title, picture.summary, picture.boxes))
     if as_json:
         data_json(picture.as_document())
     elif to is None:
@@ -86,15 +86,15 @@ def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
 def _print(drawing: Drawing) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(plain(drawing.title), style="bold"))
-    console.print(Text(plain(drawing.said)))
+    console.print(Text(plain(drawing.summary)))
     console.print()
     drawn = lines(drawing.boxes) if len(drawing.boxes) <= MOST_BOXES else []
     if not drawn or max(len(left) + len(right) for left, _, right, _ in drawn) > WIDEST_RAILS:
         _print_levels(console, drawing)
         return
-    for left, box, right, said in drawn:
+    for left, box, right, note in drawn:
         sign = Text() if box is None else Text(SIGNS[box.mood], style=STYLES[box.mood])
-        text = Text.assemble((left, "dim"), sign, (right, "dim"), (said, "" if box is None else STYLES[box.mood]))
+        text = Text.assemble((left, "dim"), sign, (right, "dim"), (note, "" if box is None else STYLES[box.mood]))
         _fit(console, text)
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "retry_from": "holdfast flow retry {target} --from STEP",
     "resolve": "holdfast flow resolve {target}",
     "resume_queue": run_page.COMMANDS["resume_queue"],
+    "resume_run": run_page.COMMANDS["resume_run"],
     "show_limit": run_page.COMMANDS["show_limit"],
 }
 COMMANDS_OF_A_STEP = {
@@ -41,7 +42,7 @@ COLUMNS = (
     Column("when", rank=3),
     Column("worker", rank=7, least=12),
     Column("after", rank=6, least=10),
-    Column("said", rank=2, least=16, folds=True),
+    Column("message", rank=2, least=16, folds=True),
 )
 FAILED_COLUMNS = (
     Column("step", least=12),

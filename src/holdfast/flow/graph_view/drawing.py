@@ -23,7 +23,7 @@ class Drawing:
     what: str
     id: str
     title: str
-    said: str
+    summary: str
     boxes: list[Box]
 
     def levels(self) -> dict[str, int]:
@@ -34,7 +34,7 @@ class Drawing:
         """Return it as a mapping for JSON output."""
         levels = self.levels()
         boxes = [asdict(box) | {"states": dict(box.states), "level": levels[box.name]} for box in self.boxes]
-        return {"what": self.what, "id": self.id, "title": self.title, "said": self.said, "boxes": boxes}
+        return {"what": self.what, "id": self.id, "title": self.title, "summary": self.summary, "boxes": boxes}
 
 
 def of_flow(connection: DB, name: str, namespace: str | None, version: str | None) -> Drawing:

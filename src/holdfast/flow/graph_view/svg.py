@@ -23,7 +23,7 @@ LONGEST_NAME, LONGEST_NOTE = 21, 28  # characters that fit into a box
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 STYLE = """
 svg{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}.ground{fill:#fff}
-.head{font-size:16px;font-weight:600;fill:#1c2128}.said{font-size:12px;fill:#57606a}
+.head{font-size:16px;font-weight:600;fill:#1c2128}.summary{font-size:12px;fill:#57606a}
 .name{font-size:13px;font-weight:600;fill:#1c2128}.note{font-size:11px;fill:#57606a}.sign{font-size:15px;font-weight:700}
 .box rect{fill:#f6f8fa;stroke:#8c959f;stroke-width:1.5}.tip{fill:#8c959f}
 .line{fill:none;stroke:#8c959f;stroke-width:1.5}
@@ -36,7 +36,7 @@ svg{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}.ground{fil
 .resolved rect,.skipped rect{stroke:#8250df}.resolved .sign,.skipped .sign{fill:#6639ba}
 .cancelled rect{stroke-dasharray:1 3}.line.bad{stroke:#cf222e;stroke-width:2.5}
 @media (prefers-color-scheme:dark){
-.ground{fill:#0d1117}.head,.name{fill:#e6edf3}.said,.note{fill:#9198a1}
+.ground{fill:#0d1117}.head,.name{fill:#e6edf3}.summary,.note{fill:#9198a1}
 .box rect{fill:#161b22;stroke:#6e7681}.line{stroke:#6e7681}.tip{fill:#6e7681}
 .sign{fill:#9198a1}.planned .sign{fill:#79c0ff}
 .ready rect,.running rect{stroke:#388bfd}.ready .sign,.running .sign{fill:#79c0ff}.running rect{fill:#0c2d6b}
@@ -62,7 +62,7 @@ def draw(title: str, summary: str, boxes: Sequence[Box]) -> str:
         f"<style>{STYLE}</style>",
         '<rect class="ground" width="100%" height="100%"/>',
         f'<text class="head" x="{MARGIN:.0f}" y="{MARGIN + 12:.0f}">{_text(title)}</text>',
-        f'<text class="said" x="{MARGIN:.0f}" y="{MARGIN + 30:.0f}">{_text(summary)}</text>',
+        f'<text class="summary" x="{MARGIN:.0f}" y="{MARGIN + 30:.0f}">{_text(summary)}</text>',
         f'<g transform="translate({MARGIN:.0f} {MARGIN + HEAD:.0f})">',
         *(_line(line, is_bad=line.source in failed) for line in placed.lines),
         *(_box(box, placed.boxes) for box in boxes),

@@ -74,6 +74,9 @@ class StepPart(_Part):
         None, description="What it takes from the limits' buckets: a number, or a field as in '{tokens}'."
     )
     call_weight: float | None = Field(None, ge=0, description="What each call of its function takes in addition.")
+    batch: int | None = Field(None, ge=1, le=10_000, description="How many steps one call of its function may serve.")
+    by: Name | None = Field(None, description="The field of the items whose value all steps of a call share.")
+    batch_wait: Duration | None = Field(None, description="How long a call that is not full waits for more steps.")
 
 
 class EnvironmentPart(_Part):

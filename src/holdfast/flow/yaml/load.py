@@ -24,7 +24,7 @@ Handlers = Mapping[str, Callable[..., Any]]
 Source = str | Path | Mapping[str, Any]
 _SUFFIXES = (".yaml", ".yml")
 _OPTIONS = ("after", "each", "retry", "retryable", "skippable", "queue", "timeout", "lease", "cpu", "priority",
-            "description", "config", "limits", "weight", "call_weight")  # fmt: skip
+            "description", "config", "limits", "weight", "call_weight", "batch", "by", "batch_wait")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import asyncio
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 
@@ -21,13 +21,9 @@ from holdfast.env import Env
 from holdfast.errors import BadInput
 from holdfast.kernel import migrate
 from holdfast.kernel.call import check_tenant
+from holdfast.ops.serving import listening, make_server
 from holdfast.ops.trigger import Receiver
 
-if TYPE_CHECKING:
-    import uvicorn
-
-MOST_AT_ONCE = 16  # requests: each may hold 25 MB
-STOP_WITHIN = 10  # seconds for open requests to finish
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")]
 Host = Annotated[str, typer.Option("--host", help="The address to listen on, such as 0.0.0.0 for all.")]
 Secrets = Annotated[
@@ -92,20 +88,6 @@ def needs_extra() -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Open a socket; raise an error that says why that failed."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise BadInput(
-            f"cannot listen on {host}:{port}: {error.strerror or error}", where="--port", next="choose another --port"
-        ) from error
-    with listener:
-        yield listener
-
-
 def serve(receiver: Receiver, listener: socket.socket) -> None:
     """Serve until SIGTERM or SIGINT."""
     server = make_server(receiver)
@@ -116,30 +98,6 @@ def serve(receiver: Receiver, listener: socket.socket) -> None:
         await server.serve(sockets=[listener])
 
     asyncio.run(run())
-
-
-def make_server(receiver: Receiver) -> uvicorn.Server:
-    """Return uvicorn's server, without its own log lines and signal handlers."""
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        def capture_signals(self) -> Any:
-            """Leave the signals alone: uvicorn would end the process by the signal instead of with 0."""
-            return nullcontext()
-
-    return Server(
-        uvicorn.Config(
-            receiver,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="on",
-            ws="none",
-            limit_concurrency=MOST_AT_ONCE,
-            timeout_graceful_shutdown=STOP_WITHIN,
-        )
-    )
 
 
 def _address(config: Config) -> str:

@@ -43,3 +43,20 @@ drop function if exists holdfast.start_step(text, text, jsonb, text, text, text,
                                             text, text[], numeric);
 drop function if exists holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text, text[], numeric);
 drop function if exists holdfast.start_run(text, text, text, jsonb, jsonb, text, text, uuid);
+drop function if exists holdfast.claim_steps(text, text, text[], int, interval, text[], text, int);
+drop function if exists holdfast.define_kind(text, text, text, interval, interval, text[], text, numeric);
+drop function if exists holdfast.start_step(text, text, jsonb, text, text, text, timestamptz, int, text, text, text,
+                                            text, text[], numeric, interval);
+drop function if exists holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text, text[], numeric,
+                                            interval);
+drop function if exists holdfast.tally_runs(holdfast.run_delta[], timestamptz);
+drop function if exists holdfast.count_limits(holdfast.limit_change[], timestamptz);
+drop function if exists holdfast.admit_steps(text, int, bigint[], int, bigint[], boolean, int);
+drop function if exists holdfast.limits_in_force(text, bigint[]);
+drop function if exists holdfast.limit_room(text, int, bigint[], int[], bigint[], numeric[], bigint[], timestamptz);
+drop function if exists holdfast.pick_admitted(text, text, int, text[], text[], text, int, timestamptz, int);
+drop function if exists holdfast.admit_steps(text, int, bigint[], int, bigint[], boolean, timestamptz, int);
+drop function if exists holdfast.parked_queues(bigint);
+drop function if exists holdfast.pull_calls(bigint[], text, int, int);
+drop function if exists holdfast.pull_parked(text, int, text[], text[], text, int, bigint[], bigint[], timestamptz);
+drop function if exists rules.define_channel(text, text, jsonb, int, interval, interval);

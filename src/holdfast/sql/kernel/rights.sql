@@ -74,12 +74,12 @@ begin
 end
 $$;
 
--- Schedules, their ticks and their changes belong to one tenant.
+-- Schedules, their ticks and changes, and the pauses of runs belong to one tenant.
 do $$
 declare
   item text;
 begin
-  foreach item in array array['schedules', 'ticks', 'schedule_changes'] loop
+  foreach item in array array['schedules', 'ticks', 'schedule_changes', 'run_changes'] loop
     continue when exists (select from pg_catalog.pg_policies p
                            where p.schemaname = 'holdfast' and p.tablename = item);
     execute format('alter table holdfast.%I enable row level security', item);
@@ -117,7 +117,7 @@ grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edge
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
   holdfast.schedules, holdfast.ticks, holdfast.schedule_changes,
-  holdfast.retention_rules, holdfast.retention_changes,
+  holdfast.retention_rules, holdfast.retention_changes, holdfast.run_changes,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
     holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,5 +1,5 @@
 -- One statement-level trigger for UPDATE and one for INSERT on each stateful table; journal, notes, pauses
--- and changes of limits, schedules and retention are append-only.
+-- and changes of runs, limits, schedules and retention are append-only.
 create or replace trigger journaled after update on holdfast.steps
   referencing old table as o new table as n for each statement execute function holdfast.journal_step_moves();
 create or replace trigger begins after insert on holdfast.steps
@@ -39,4 +39,8 @@ create or replace trigger stays_whole before truncate on holdfast.schedule_chang
 create or replace trigger stays before update or delete on holdfast.retention_changes
   for each row execute function holdfast.refuse_change();
 create or replace trigger stays_whole before truncate on holdfast.retention_changes
+  for each statement execute function holdfast.refuse_change();
+create or replace trigger stays before update or delete on holdfast.run_changes
+  for each row execute function holdfast.refuse_change();
+create or replace trigger stays_whole before truncate on holdfast.run_changes
   for each statement execute function holdfast.refuse_change();

@@ -12,10 +12,12 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Collection
+from uuid import UUID
 
 from holdfast import log
 from holdfast.handlers.registry import Handler, Registry
-from holdfast.worker.attempt import Attempt, Ended
+from holdfast.worker.attempt import BatchCall, Ended, Unit
 from holdfast.worker.lanes.loop import Loop
 from holdfast.worker.lanes.processes import run_in_child
 from holdfast.worker.lanes.threads import Threads
@@ -45,10 +47,25 @@ class Lanes:
             return self._processes
         return self._loop if handler.is_async else self._threads
 
-    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+    def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
         lanes = (self._threads, self._processes, self._loop)
         return [attempt for lane in lanes for attempt in lane.withdraw(claimed_before)]
+
+    def withdraw_runs(self, run_ids: Collection[UUID]) -> list[Unit]:
+        """Take back attempts of these runs that were not begun; the others of their calls stay."""
+        withdrawn: list[Unit] = []
+        for lane in (self._threads, self._processes, self._loop):
+            others: list[Unit] = []
+            for unit in lane.withdraw():
+                if isinstance(unit, BatchCall):
+                    withdrawn += unit.without(run_ids)
+                    others += [unit] if unit.attempts else []
+                else:
+                    (withdrawn if unit.step.run_id in run_ids else others).append(unit)
+            if others:
+                lane.add(others)
+        return withdrawn
 
     def close(self) -> None:
         """End the lanes."""

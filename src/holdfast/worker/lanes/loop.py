@@ -10,10 +10,9 @@ from contextlib import suppress
 
 from holdfast import log
 from holdfast.failpoints import failpoint
-from holdfast.models import Retry
-from holdfast.worker import forks
-from holdfast.worker.attempt import Attempt, Ended, Waiting
-from holdfast.worker.execute import arun_handler, described
+from holdfast.worker import batch, forks
+from holdfast.worker.attempt import Ended, Unit, Waiting
+from holdfast.worker.execute import described
 
 
 class Loop:
@@ -23,19 +22,19 @@ class Loop:
         self._size = size
         self._ended = ended
         self._waiting = Waiting()
-        self._under_way: dict[asyncio.Task[None], Attempt] = {}
+        self._under_way: dict[asyncio.Task[None], Unit] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._is_closing = False
         self._log = log.get("loop")
         self.thread: threading.Thread | None = None
 
-    def add(self, attempts: list[Attempt]) -> None:
+    def add(self, attempts: list[Unit]) -> None:
         """Take attempts to be run."""
         self._waiting.extend(attempts)
         self._pump_soon()
 
-    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+    def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
         return self._waiting.withdraw(claimed_before)
 
@@ -91,9 +90,10 @@ class Loop:
         lost, self._under_way = self._under_way, {}
         for attempt in lost.values():
             attempt.interrupt = None
-            if attempt.ctx.transaction_open is not None:
-                attempt.ctx.transaction_open.cut()
-            attempt.conclude(Retry(described(error) | {"type": "LoopBroken"}))
+            for each in batch.attempts_of(attempt):
+                if each.ctx.transaction_open is not None:
+                    each.ctx.transaction_open.cut()
+            batch.retry(attempt, described(error) | {"type": "LoopBroken"})
             self._ended(attempt)
         with suppress(Exception):  # it is broken
             loop.close()
@@ -114,15 +114,15 @@ class Loop:
         self._under_way.pop(task, None)
         self._pump()
 
-    async def _run(self, attempt: Attempt) -> None:
+    async def _run(self, attempt: Unit) -> None:
         failpoint("before_handler")
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
             attempt.interrupt = lambda _attempt: _call_soon(loop, task.cancel)
-        outcome = await arun_handler(attempt)
+        conclude = await batch.arun(attempt)
         if task not in self._under_way:  # its loop and attempt were abandoned
             return
-        attempt.conclude(outcome)
+        conclude()
         attempt.interrupt = None
         failpoint("after_handler")
         self._ended(attempt)

@@ -8,7 +8,6 @@ A child's handler may fork. The fork holds the child's pipes too, so a death is 
 from __future__ import annotations
 
 import atexit
-import importlib
 import json
 import multiprocessing
 import os
@@ -17,38 +16,35 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import timedelta
-from functools import lru_cache, reduce
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
-from uuid import UUID
 
 from holdfast import log, masking
-from holdfast.config import Config
-from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.failpoints import failpoint
-from holdfast.handlers.registry import Handler, RetryPolicy
-from holdfast.handlers.signature import Signature
 from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
-    ClaimedStep,
-    Continue,
     Done,
-    Fail,
-    Json,
     Outcome,
     Release,
     Retry,
     SettledStep,
-    Snooze,
     Unreadable,
 )
 from holdfast.worker import forks
-from holdfast.worker.attempt import Attempt, Batch
+from holdfast.worker.attempt import Attempt, BatchCall, LeaseRanOut, Unit
+from holdfast.worker.batch import run_batch
 from holdfast.worker.execute import Interrupted, Unfit, outcome_of, run_handler
 from holdfast.worker.exit_codes import STOPS
+from holdfast.worker.lanes.packing import (
+    executor_for,
+    late,
+    numbers,
+    packed,
+    packed_batch,
+    read_outcome,
+    unpacked,
+)
 from holdfast.worker.lanes.threads import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
@@ -59,13 +55,16 @@ def run_in_child(dsn: str) -> Run:
     """Return a function that runs attempts, with one child per calling thread."""
     local = threading.local()
 
-    def run(attempt: Attempt) -> Outcome | None:
+    def run_apart(unit: Unit) -> None:
         child: Child | None = getattr(local, "child", None)
         if child is None or not child.process.is_alive():
             child = local.child = Child(dsn)
-        return child.run(attempt)
+        if isinstance(unit, BatchCall):
+            child.run_batch(unit)
+        else:
+            unit.conclude(child.run(unit))
 
-    return run
+    return run_apart
 
 
 class Child:
@@ -80,9 +79,9 @@ class Child:
         forks.own(self._pipe)
         self._death = _death_of(self.process)
         self._lock = threading.Lock()
-        self._current: Attempt | None = None
+        self._current: Unit | None = None
 
-    def interrupt(self, attempt: Attempt) -> None:
+    def interrupt(self, attempt: Unit) -> None:
         """Kill the process if it still runs that attempt; the next attempt must not be hit."""
         with self._lock:
             if self._current is attempt:
@@ -95,20 +94,49 @@ class Child:
         attempt.begin()
         self._current = attempt
         attempt.interrupt = self.interrupt
-        while (answer := self._ask(attempt)) == _late(attempt):
+        while (answer := self._ask(attempt)) == late(attempt):
             attempt.check_lease()  # the lease may have been renewed meanwhile
         with self._lock:
             self._current = None
-        if answer is None:
-            return self._ended(attempt, "its process died")
-        if answer.get("of") != _numbers(attempt):
-            return self._ended(attempt, "its process answered for another attempt")
+        if answer is None or answer.get("of") != numbers(attempt):
+            return self._ended(attempt, answer)
         attempt.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
-        return _outcome(answer["outcome"])
+        return read_outcome(answer["outcome"])
 
-    def _ask(self, attempt: Attempt) -> dict[str, Any] | None:
+    def run_batch(self, call: BatchCall) -> None:
+        """Run a call of many steps in the process, and record their outcomes."""
+        begun: list[Attempt] = []
+        for attempt in call.attempts:
+            try:
+                attempt.begin()
+            except LeaseRanOut as error:
+                attempt.conclude(outcome_of(attempt, error))
+            else:
+                begun.append(attempt)
+        if not begun:
+            return
+        self._current = call
+        call.interrupt = self.interrupt
+        answer = self._ask(begun)
+        with self._lock:
+            self._current = None
+        if answer is None or answer.get("of") != [numbers(attempt) for attempt in begun]:
+            for attempt in begun:
+                attempt.is_poison = attempt.is_timed_out or not attempt.ctx.cancelled
+                attempt.conclude(self._ended(attempt, answer))
+            return
+        for attempt, (outcome, settled) in zip(begun, answer["each"], strict=True):
+            row = SettledStep(*settled) if settled else None
+            attempt.raised_with = None if outcome is None else outcome.get("raised_with")
+            if row is not None:
+                attempt.settled_as(read_outcome(outcome) or Done(), row)
+            else:
+                attempt.conclude(read_outcome(outcome))
+
+    def _ask(self, attempts: Attempt | list[Attempt]) -> dict[str, Any] | None:
+        work = packed_batch(attempts) if isinstance(attempts, list) else packed(attempts)
         try:
-            return self._answer(_packed(attempt))
+            return self._answer(json.dumps(work).encode())
         except BaseException:  # else its answer would be taken for the next attempt's
             self.process.kill()
             raise
@@ -124,10 +152,11 @@ class Child:
             return {}
         return answer if isinstance(answer, dict) else None
 
-    def _ended(self, attempt: Attempt, why: str) -> Outcome | None:
+    def _ended(self, attempt: Attempt, answer: dict[str, Any] | None) -> Outcome | None:
         """Kill the process, which may have closed its pipe and still run; merely waiting could block the attempt."""
         self.process.kill()
         self.process.join()
+        why = "its process died" if answer is None else "its process answered for another attempt"
         if attempt.ctx.cancelled:
             return outcome_of(attempt, Interrupted())
         return Retry({"type": "ProcessDied", "message": f"{why}; its exit code was {self.process.exitcode}"})
@@ -159,25 +188,6 @@ def _end_children() -> None:
             process.kill()
 
 
-def _packed(attempt: Attempt) -> bytes:
-    handler, step = attempt.handler, attempt.step
-    span = None if handler.timeout is None else handler.timeout.total_seconds()
-    work = {
-        "module": handler.function.__module__,
-        "name": handler.function.__qualname__,
-        "kind": handler.kind,
-        "is_retried": handler.retry is not None,
-        "timeout": span,
-        "worker": attempt.ctx.worker,
-        "lease": attempt.lease,
-        "renewed_at": attempt.renewed_at,
-        "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
-        "input": step.input,
-        "cursor": step.cursor,
-    }
-    return json.dumps(work).encode()
-
-
 def _serve(pipe: Connection, dsn: str, logs: log.Settings | None, secrets: Iterable[tuple[str, str | None]]) -> None:
     """Run in the child until the parent is gone. The parent handles signals that are sent to all processes."""
     for value, name in secrets:
@@ -197,7 +207,8 @@ def _serve(pipe: Connection, dsn: str, logs: log.Settings | None, secrets: Itera
                 work = json.loads(pipe.recv_bytes())
             except EOFError:
                 return
-            pipe.send_bytes(json.dumps(_answer(_unpacked(work, dsn))).encode())
+            answer = _answer_batch(work, dsn) if "each" in work else _answer(unpacked(work, dsn))
+            pipe.send_bytes(json.dumps(answer).encode())
             failpoint("after_answer_apart")
 
 
@@ -207,18 +218,22 @@ def _answer(attempt: Attempt) -> dict[str, Any]:
     outcome = run_handler(attempt)
     failpoint("after_attempt_apart")
     if isinstance(outcome, Release):
-        return _late(attempt)
+        return late(attempt)
     settlement = None if outcome is None else as_json(attempt.settlement(outcome))
-    return {"of": _numbers(attempt), "outcome": settlement, "settled": attempt.settled}
+    return {"of": numbers(attempt), "outcome": settlement, "settled": attempt.settled}
 
 
-def _late(attempt: Attempt) -> dict[str, Any]:
-    """Return the answer for an attempt whose lease ran out before the handler began."""
-    return {"of": _numbers(attempt), "is_late": True}
-
-
-def _numbers(attempt: Attempt) -> list[int]:
-    return [attempt.step.step_id, attempt.step.lease_id]
+def _answer_batch(work: dict[str, Any], dsn: str) -> dict[str, Any]:
+    """Run a call of many steps, and return the answer to send."""
+    attempts = [unpacked({**work, **each}, dsn) for each in work["each"]]
+    failpoint("before_attempt_apart")
+    outcomes = run_batch(BatchCall(attempts, executor_for(dsn, work["worker"], work["lease"])))
+    failpoint("after_attempt_apart")
+    each = []
+    for attempt, given in zip(attempts, outcomes, strict=True):
+        outcome = attempt.outcome if attempt.settled is not None else given
+        each.append([None if outcome is None else as_json(attempt.settlement(outcome)), attempt.settled])
+    return {"of": [numbers(attempt) for attempt in attempts], "each": each}
 
 
 def _end_with(parent: BaseProcess) -> None:
@@ -228,65 +243,3 @@ def _end_with(parent: BaseProcess) -> None:
     elif os.getppid() == parent.pid:  # else it is gone, and its id may belong to another process
         wait([pidfd])
     os._exit(1)
-
-
-def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
-    handler = _handler(Work(work["module"], work["name"], work["kind"], work["is_retried"], work["timeout"]))
-    step_id, run_id, number, lease_id = work["step"]
-    cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
-    run = None if run_id is None else UUID(run_id)
-    step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
-    executor = _executor(dsn, work["worker"], work["lease"])
-    return Attempt(step, handler, executor, work["lease"], Batch(1, work["renewed_at"]))
-
-
-@dataclass(frozen=True)
-class Work:
-    """The key that identifies a handler across processes."""
-
-    module: str
-    name: str
-    kind: str
-    is_retried: bool
-    timeout: float | None
-
-
-@lru_cache
-def _handler(work: Work) -> Handler:
-    target: Any = reduce(getattr, work.name.split("."), importlib.import_module(work.module))
-    function = target.handler.function if hasattr(target, "handler") else target
-    return Handler(
-        kind=work.kind,
-        function=function,
-        signature=Signature(function),
-        is_async=False,
-        uses_cpu=True,
-        queue="",
-        retry=RetryPolicy() if work.is_retried else None,
-        lease=None,
-        timeout=None if work.timeout is None else timedelta(seconds=work.timeout),
-    )
-
-
-@lru_cache
-def _executor(dsn: str, worker: str, lease: float) -> HandlerExecutor:
-    return HandlerExecutor(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
-
-
-def _outcome(settlement: dict[str, Any] | None) -> Outcome | None:
-    if settlement is None:
-        return None
-    after = settlement.get("retry_after")
-    wait_for = None if after is None else timedelta(seconds=float(after.removesuffix(" s")))
-    value = masking.known.value  # the child masked what it knew; we may have read more secrets since it started
-    match settlement["outcome"]:
-        case "done":
-            return Done(Json(json.dumps(value(settlement["result"]))))
-        case "retry":
-            return Retry(value(settlement["error"]), wait_for, settlement.get("pause"))
-        case "fail":
-            return Fail(value(settlement["error"]))
-        case "snooze":
-            return Snooze(wait_for or timedelta(0), settlement.get("pause"))
-        case _:
-            return Continue(value(settlement["cursor"]), settlement["cursor_was"])

@@ -10,12 +10,12 @@ from queue import SimpleQueue
 from typing import Literal
 
 from holdfast.failpoints import failpoint
-from holdfast.models import Outcome
-from holdfast.worker.attempt import Attempt, Ended, Waiting
-from holdfast.worker.execute import Interrupted, outcome_of, run_handler
+from holdfast.worker import batch
+from holdfast.worker.attempt import Ended, Unit, Waiting
+from holdfast.worker.execute import Interrupted
 
 Wake = Literal["work", "end"]
-Run = Callable[[Attempt], Outcome | None]
+Run = Callable[[Unit], None]  # it records the outcome
 
 
 class Threads:
@@ -26,7 +26,7 @@ class Threads:
     they are quick, a few threads do the work and do not compete for the interpreter.
     """
 
-    def __init__(self, name: str, size: int, ended: Ended, run: Run = run_handler) -> None:
+    def __init__(self, name: str, size: int, ended: Ended, run: Run = batch.run) -> None:
         self._name = name
         self._size = size
         self._ended = ended
@@ -37,12 +37,12 @@ class Threads:
         self._sleeping = 0
         self._made = 0
 
-    def add(self, attempts: list[Attempt]) -> None:
+    def add(self, attempts: list[Unit]) -> None:
         """Take attempts to be run."""
         self._waiting.extend(attempts)
         self._summon()
 
-    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+    def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
         return self._waiting.withdraw(claimed_before)
 
@@ -75,6 +75,7 @@ class Threads:
                 is_first = False
                 slot.take(attempt)
                 self._ended(attempt)
+                del attempt  # or a sleeping thread would keep what it ran last
             with self._lock:
                 if self._waiting:  # arrived between the last check and the lock
                     continue
@@ -92,23 +93,23 @@ class Slot:
         self._run = run
         self._thread = ctypes.c_ulong(threading.get_ident())
         self._lock = threading.Lock()
-        self._current: Attempt | None = None
+        self._current: Unit | None = None
 
-    def take(self, attempt: Attempt) -> None:
+    def take(self, attempt: Unit) -> None:
         """Run an attempt to its outcome."""
         attempt.interrupt = self.interrupt
         try:
             self._current = attempt
             failpoint("before_handler")
-            attempt.conclude(self._run(attempt))
+            self._run(attempt)
             failpoint("after_handler")
             with self._lock:
                 self._current = None
         except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
             self._current = None
-            attempt.conclude(outcome_of(attempt, error))
+            batch.fail(attempt, error)
 
-    def interrupt(self, attempt: Attempt) -> None:
+    def interrupt(self, attempt: Unit) -> None:
         """Raise Interrupted in the thread if it still runs that attempt; it arrives when C code returns."""
         if not self._lock.acquire(timeout=1):
             return

@@ -9,8 +9,9 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
             when s.parked_for = 'limit' and l.open_until is not null then 'breaker open'
             when s.parked_for = 'limit' and l.is_paused then 'upstream paused'
             when s.parked_for = 'limit' then 'limited'
-            when s.parked_for is not null then 'parked'
             when s.lease_id is not null then 'held'
+            when u.halt = 'paused' and coalesce(s.due_at, s.parked_due_at) is not null then 'paused'
+            when s.parked_for is not null then 'parked'
             when s.waits > 0 then 'waiting'
             when s.due_at > holdfast.clock() then 'later'
             when s.due_at is not null then 'due'
@@ -18,12 +19,14 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at,
        s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error,
        case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
+            when t.phase = 'open_or_held' then case when s.lease_id is null then 'open' else 'held' end
             else t.phase end as phase,
        case when s.finished_at is not null then t.outcome end as outcome, s.parked_for,
        (select m.label from holdfast.machines m where m.machine = s.machine) as label,
        l.name as limited_by, l.until as limited_until
   from holdfast.steps s
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+  left join lateral (select r.halt from holdfast.runs r where r.id = s.run_id offset 0) u on s.finished_at is null
   left join lateral (
     select h.name, h.open_until, p.until > holdfast.clock() as is_paused,
            nullif(coalesce(h.open_until, case when p.until > holdfast.clock() then p.until end, h.wake_at), 'infinity')

@@ -2,7 +2,7 @@
 create or replace view holdfast.step_story with (security_invoker = true) as
 select j.step_id, j.id, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state,
   j.to_state, j.actor_kind, j.actor,
-       j.reason as said, j.error as payload, j.login
+       j.reason as message, j.error as payload, j.login
   from holdfast.journal j
  where j.step_id is not null and coalesce(j.tenant = any ((select holdfast.allowed_tenants())::text[]), true)
 union all

@@ -61,7 +61,7 @@ begin
   end if;
   update holdfast.limit_states h
      set tokens = holdfast.tokens_at(h, r, clock) - charge_limit.weight,
-         filled_at = clock, bucket_at = coalesce(h.bucket_at, clock)
+         filled_at = greatest(h.filled_at, clock), bucket_at = coalesce(h.bucket_at, clock)
     from holdfast.limit_states o
    cross join lateral holdfast.limit_rule(o.name, o.tenant) r
    where h.id = any (limit_ids) and o.id = h.id and r.rate is not null;

@@ -1,6 +1,8 @@
--- Counts what the steps' UPDATE trigger saw: steps that came under a lease or lost it, and steps that were parked on a
--- limit or left its queue. A breaker counts how the steps ended. States are locked in the order of their ids.
-create or replace function holdfast.count_limits(changes holdfast.limit_change[], clock timestamptz)
+-- Counts what the steps' UPDATE trigger saw, one element per limit: steps that came under a lease or lost it, and steps
+-- that were parked on the limit or left its queue. `endings` says how steps lost their leases, for breakers (null:
+-- there are none). States are locked in the order of their ids.
+create or replace function holdfast.count_limits(
+  ids bigint[], held int[], parked int[], endings holdfast.limit_change[], clock timestamptz)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -8,26 +10,27 @@ set enable_nestloop = on
 set enable_hashjoin = on
 set enable_mergejoin = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  ids constant bigint[] := array(select distinct c.limit_id from unnest(count_limits.changes) c order by c.limit_id);
+  awaited boolean;
 begin
-  if ids = '{}' then
-    return;
+  with counted as (
+    update holdfast.limit_states s
+       set held = s.held + c.held,  -- guard: held
+           parked = s.parked + c.parked
+      from (select * from unnest(count_limits.ids, count_limits.held, count_limits.parked)
+                       as u (limit_id, held, parked)
+             order by u.limit_id) c  -- whichever side is hashed, states are locked in the order of their ids
+     where s.id = any (count_limits.ids) and s.id = c.limit_id
+    returning s.parked > 0 or s.wake_at is not null as is_awaited)
+  select bool_or(u.is_awaited) into awaited from counted u;
+  if count_limits.endings is not null then
+    perform holdfast.judge_breakers(count_limits.endings, count_limits.clock);
   end if;
-  perform from holdfast.limit_states s
-    where s.id = any (ids) order by s.id for update;
-  update holdfast.limit_states s
-     set held = s.held + c.held,  -- guard: held
-         parked = s.parked + c.parked
-    from (select u.limit_id, sum(u.held) as held, sum(u.parked) as parked
-            from unnest(count_limits.changes) u group by u.limit_id) c
-   where s.id = c.limit_id and (c.held <> 0 or c.parked <> 0);
-  if exists (select from unnest(count_limits.changes) c where c.held < 0)
-     and exists (select from holdfast.limits r where r.breaker_after is not null) then
-    perform holdfast.judge_breakers(count_limits.changes, count_limits.clock);
+  if awaited then
+    perform holdfast.refresh_limits(count_limits.ids, count_limits.clock);
   end if;
-  perform holdfast.refresh_limits(ids, count_limits.clock);
 end
 $$;

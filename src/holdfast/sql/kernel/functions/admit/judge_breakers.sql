@@ -7,6 +7,8 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  repeats constant bigint[] := coalesce(nullif(current_setting('holdfast.repeats', true), '')::bigint[], '{}');
 begin
   with ended as (
     select s.id, s.name, s.tenant, s.open_until, s.open_for, s.probe_id, r.breaker_for, r.breaker_after,
@@ -18,7 +20,8 @@ begin
      cross join lateral holdfast.limit_rule(s.name, s.tenant) r
      cross join lateral (
        select g.successes,
-              coalesce(-sum(u.held) filter (
+              coalesce(sum(-u.held - (  -- a call that raised counts once
+                select count(*) from unnest(u.step_ids) c (id) where c.id = any (repeats))) filter (  -- guard: once
                 where u.event in ('retried', 'failed', 'expired') and u.error_type = any (r.breaker_counts)), 0)::int
                 as counted,
               max(u.event) filter (where s.probe_id = any (u.step_ids)) as probe_event

@@ -52,7 +52,8 @@ begin
       returning h.id, h.name, h.tenant)
     select limit_ids || array_agg(p.id) into limit_ids from paused p;
     insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, reason, payload)
-    select pause_for_outcomes.clock, h.tenant, h.name, 'paused', 'worker', wanted.owner, wanted.reason,
+    select holdfast.clock(),  -- not the settle's clock: claims may have had the state's lock since then
+           h.tenant, h.name, 'paused', 'worker', wanted.owner, wanted.reason,
            jsonb_build_object('until', wanted.until)
       from holdfast.limit_states h
      where h.name = wanted.name and h.tenant = wanted.tenant and h.id = limit_ids[cardinality(limit_ids)];

@@ -2,12 +2,14 @@
 -- the worker has (null: any), `lease` how long it may stay silent (null: as the step's kind says, else 300 s).
 -- `machine` limits the claim to the steps of one machine (null: any). Steps of a run that has ended are cancelled
 -- instead, a step in an error state is reopened first, and a step whose machine has no such move is parked and
--- reported. A claim that returns steps wakes a sleeping worker. `free` is how many handlers are idle now: of steps
--- whose limits bind, no more than that are leased (null: any number).
+-- reported. Steps of a run that is paused or stopped are taken back. Runs with a window get their next lot. A claim
+-- that returns steps wakes a sleeping worker. `free` is how many handlers are idle now: of steps whose limits bind, no
+-- more than that are leased (null: any number). `calls` is how many calls of handlers the steps may take (null: any
+-- number). Steps of a kind with a batch are claimed by whole calls: those with the same `call` are one.
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1,
     lease interval default null,
-  tenants text[] default null, machine text default null, free int default null)
+  tenants text[] default null, machine text default null, free int default null, calls int default null)
 returns setof holdfast.claimed_step
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -22,25 +24,37 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
-  leases constant jsonb := (
-    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
-  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
+  leases jsonb;
+  has_own boolean;   -- a tenant has its own definition of a kind
+  has_batches boolean;
+  is_batched boolean := false;
+  formed holdfast.call_pick;
+  numbered bigint[];  -- the steps that have a call's number, ascending
+  numbers int[];      -- and these numbers
+  called int := 0;
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
   is_limited boolean;
   is_charged boolean := false;  -- some step more or less than 1
+  charges_last boolean := true;
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
   unoccupied int := claim_steps.free;
   claimed int;
   rest int;
+  dropped int;
+  is_admitting boolean;  -- some run has steps still to admit
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  if claim_steps.calls < 1 then
+    perform holdfast.refuse('RN005', format('calls must be 1 or more, got %s', claim_steps.calls),
+                            'leave it out for any number', 'calls');
+  end if;
   -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
   perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
   perform holdfast.set_actor('worker', claim_steps.worker);
@@ -50,64 +64,132 @@ begin
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
           and w.queue = claim_steps.queue),
-         exists (select from holdfast.limits) or exists (select from holdfast.limit_states)
-    into top, is_asleep, is_limited;
-  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
-    if is_limited then
-      admission := holdfast.pick_admitted(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
-        unoccupied);
-      unoccupied := unoccupied - admission.tight;
-      at := admission.at;
-      pick.ids := admission.ids || admission.ended_ids;
-      pick.run_ids := case when admission.ended_ids is null then '{}'
-                           else array(select s.run_id from holdfast.steps s
-                                       where s.id = any (pick.ids) and s.run_id is not null) end;
-      is_charged := admission.charges <> '{}';
-    else
-      pick := holdfast.pick_steps(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
-    end if;
-    continue when pick.ids = '{}';
-    wanted := wanted - cardinality(pick.ids);
-    if pick.run_ids <> '{}' then
-      pick.ids := holdfast.prepare_runs(pick, clock);
-    end if;
-    rest := cardinality(pick.ids);
-    loop
-      return query
-      update holdfast.steps s
-         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
-             parked_for = null, parked_due_at = null, limited_by = null,
-             holds = case when is_limited
-                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
-             charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
-             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
-             lease_owner = claim_steps.worker,
-             lease_until = at + coalesce(
-               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
-                                       else (leases ->> s.kind)::interval end, interval '300 s')
-        from holdfast.machine_moves m
-       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
-         and s.lease_id is null  -- guard: free
-         and m.machine = s.machine
-         and m.from_state = s.state  -- guard: state
-         and m.event = 'claimed'
-      returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
-      get diagnostics claimed = row_count;
-      rest := rest - claimed;
-      if is_asleep and claimed > 0 then
-        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue;
-        is_asleep := false;
+         exists (select from holdfast.limits) or exists (select from holdfast.limit_states),
+         exists (select from holdfast.runs r where r.to_admit > 0)
+    into top, is_asleep, is_limited, is_admitting;
+  select jsonb_object_agg(k.kind, k.lease) filter (where k.lease is not null and k.tenant = '*'),
+         bool_or(k.tenant <> '*'), bool_or(k.batch > 1)
+    into leases, has_own, has_batches
+    from holdfast.kinds k;
+  for turn in 1 .. 2 loop
+    for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
+      if has_batches then
+        is_batched := exists (
+          select from holdfast.steps b
+           where b.queue = claim_steps.queue and b.priority = level and b.batch_key is not null
+             -- not `due_at is not null`: the planner would use the index of due steps
+             and (b.due_at is not null or b.limited_by is not null));
       end if;
-      exit when rest = 0;
-      if holdfast.reopen_failed(pick.ids) = 0 then
-        perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
-        exit;
-      end if;
+      <<picks>>
+      for _ in 1 .. 20 loop  -- more, if steps of runs that are paused or over lay in front; bounded
+        formed := null;
+        if is_limited then
+          admission := holdfast.pick_admitted(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,
+            case when is_batched then wanted else least(wanted, claim_steps.calls - called) end, clock, unoccupied,
+            claim_steps.calls - called, is_batched, wanted = claim_steps.batch, charges_last);
+          if is_batched then
+            formed := (admission.ids, array(select called + n.call from unnest(holdfast.number_calls(admission.ids))
+                                              with ordinality n (call, place) order by n.place), '{}', false);
+          end if;
+          unoccupied := unoccupied - admission.tight;
+          at := admission.at;
+          pick.ids := admission.ids || admission.ended_ids;
+          pick.run_ids := case when admission.ended_ids is null then '{}'
+                               else array(select s.run_id from holdfast.steps s
+                                           where s.id = any (pick.ids) and s.run_id is not null) end;
+          is_charged := admission.charges <> '{}';
+        elsif is_batched then
+          formed := holdfast.pick_calls(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted,
+            claim_steps.calls - called, clock, called, wanted = claim_steps.batch);
+          pick := (formed.ids, formed.run_ids);
+        else
+          pick := holdfast.pick_steps(
+            claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,
+            least(wanted, claim_steps.calls - called), clock);
+        end if;
+        exit when pick.ids = '{}';
+        dropped := cardinality(pick.ids);
+        if pick.run_ids <> '{}' then
+          pick.ids := holdfast.prepare_runs(pick, clock);
+        end if;
+        rest := cardinality(pick.ids);
+        wanted := wanted - rest;
+        dropped := dropped - rest;
+        if formed is not null then
+          called := called + (select count(distinct c.call)::int from unnest(formed.calls) c (call));
+          select array_agg(u.id), array_agg(u.call) into numbered, numbers
+            from (select o.id, o.call from unnest(formed.ids, formed.calls) o (id, call) order by o.id) u;
+        elsif claim_steps.calls is not null then
+          called := called + rest;
+        end if;
+        loop
+          if admission.is_charged_last then
+            begin
+              return query
+              select * from holdfast.lease_last(pick.ids, admission.shared, claim_steps.worker, claim_steps.lease,
+                                                leases, has_own, at);
+              get diagnostics claimed = row_count;
+            exception when serialization_failure then  -- others were faster: charge first, and wait for the limits
+              charges_last := false;
+              if rest = cardinality(pick.ids) then
+                perform set_config('holdfast.has_limits', '', true);  -- their locks were taken back, too
+              end if;
+              perform set_config('holdfast.position', '', false);  -- guard: position; the steps are before it
+              wanted := wanted + rest;
+              called := case when claim_steps.calls is null then 0 else called - rest end;
+              continue picks;
+            end;
+          else
+            return query
+            update holdfast.steps s
+               set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
+                   parked_for = null, parked_due_at = null, limited_by = null,
+                   holds = case when is_limited
+                                then coalesce(admission.shared, holdfast.holds_of(
+                                  s.id, admission.holders, admission.firsts, admission.held)) end,
+                   charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
+                   lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+                   lease_owner = claim_steps.worker,
+                   lease_until = at + coalesce(
+                     claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                             else (leases ->> s.kind)::interval end, interval '300 s')
+              from holdfast.machine_moves m
+             where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+               and s.lease_id is null  -- guard: free
+               and m.machine = s.machine
+               and m.from_state = s.state  -- guard: state
+               and m.event = 'claimed'
+            returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
+                      -- In selects of their own: these make one flat copy of each array, and every row reads it.
+                      case when s.batch_key is not null
+                           then ((select numbers))[width_bucket(s.id, (select numbered))] end,
+                      case when s.batch_key is not null then s.tenant end, s.alone;
+            get diagnostics claimed = row_count;
+          end if;
+          rest := rest - claimed;
+          if is_asleep and claimed > 0 then
+            update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
+              and w.queue = claim_steps.queue;
+            is_asleep := false;
+          end if;
+          exit when rest = 0;
+          if holdfast.reopen_failed(pick.ids) = 0 then
+            perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
+            exit;
+          end if;
+        end loop;
+        exit when dropped = 0 or wanted <= 0 or called = claim_steps.calls;
+        perform holdfast.clear_front(claim_steps.queue, level, clock);
+      end loop;
+      exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
-    exit when wanted <= 0;
+    exit when turn = 2 or not is_admitting;
+    -- Last, and in the second turn without waiting for limits: it locks runs.
+    rest := holdfast.admit_lots(clock);  -- guard: window
+    exit when wanted <= 0 or rest = 0 or called = claim_steps.calls or formed.is_over;
+    perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
   perform holdfast.set_actor();
 end

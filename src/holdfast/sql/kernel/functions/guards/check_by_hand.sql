@@ -20,9 +20,10 @@ begin
                                  check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+  if (check_by_hand.subject = 'step' and phase <> 'open_or_held'
+      and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
      or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
-     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+     or (phase in ('shut', 'open', 'held', 'open_or_held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
                       check_by_hand.to_state),

@@ -24,6 +24,9 @@ declare
   is_limited constant boolean := exists (select from holdfast.limit_states);
   has_breakers constant boolean := is_limited and exists (
     select from holdfast.limits r where r.breaker_after is not null);
+  limit_ids bigint[];
+  held int[];
+  parked int[];
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -63,34 +66,31 @@ begin
       group by g.machine;
   end if;
   if is_limited then
-    perform holdfast.count_limits(array(
-      -- Steps that are alike are counted together. Breakers need to know how each ended, and which was the probe.
-      with alike as materialized (
-        select case when o.lease_id is not null then o.holds end as held_before,
-               case when n.lease_id is not null then n.holds end as held_now,
-               case when o.parked_for = 'limit' then o.limited_by end as parked_before,
-               case when n.parked_for = 'limit' then n.limited_by end as parked_now,
-               case when has_breakers and n.lease_id is distinct from o.lease_id then
-                 case when announced is null then 'by_hand' else n.last_event end end as event,
-               case when has_breakers and n.lease_id is distinct from o.lease_id then n.error ->> 'type' end
-                 as error_type,
-               case when has_breakers then o.id end as step_id, count(*)::int as steps
-          from o join n on n.id = o.id
-         where coalesce(o.holds, n.holds) is not null or coalesce(o.limited_by, n.limited_by) is not null
-         group by 1, 2, 3, 4, 5, 6, 7)
-      select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
-              array_agg(c.step_id) filter (where c.event is not null))::holdfast.limit_change
-        from (select h.limit_id, -a.steps as held, 0 as parked, a.step_id, a.event, a.error_type
-                from alike a cross join unnest(a.held_before) h (limit_id)
-              union all
-              select h.limit_id, a.steps, 0, null, null, null from alike a cross join unnest(a.held_now) h (limit_id)
-              union all
-              select a.parked_before, 0, -a.steps, null, null, null from alike a
-              union all
-              select a.parked_now, 0, a.steps, null, null, null from alike a) c
-       where c.limit_id is not null
-       group by c.limit_id, c.event, c.error_type
-      having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);
+    select array_agg(c.limit_id), array_agg(c.held), array_agg(c.parked) into limit_ids, held, parked
+      from (select u.limit_id, sum(u.held)::int as held, sum(u.parked)::int as parked
+              from (select unnest(case when o.lease_id is not null then o.holds else array[o.limited_by] end)
+                             as limit_id,
+                           -(o.lease_id is not null)::int as held, -(o.lease_id is null)::int as parked
+                      from o
+                     where o.lease_id is not null or o.parked_for = 'limit'  -- early columns: the others are not read
+                    union all
+                    select unnest(case when n.lease_id is not null then n.holds else array[n.limited_by] end),
+                           (n.lease_id is not null)::int, (n.lease_id is null)::int
+                      from n
+                     where n.lease_id is not null or n.parked_for = 'limit') u
+             where u.limit_id is not null
+             group by u.limit_id
+            having sum(u.held) <> 0 or sum(u.parked) <> 0) c;
+    if limit_ids is not null then
+      -- Breakers need to know how each step lost its lease, and which was the probe.
+      perform holdfast.count_limits(limit_ids, held, parked, case when has_breakers then array(
+        select (e.limit_id, e.event, e.error_type, -count(*), 0, array_agg(e.id))::holdfast.limit_change
+          from (select unnest(o.holds) as limit_id, o.id, n.error ->> 'type' as error_type,
+                       case when announced is null then 'by_hand' else n.last_event end as event
+                  from o join n on n.id = o.id
+                 where o.lease_id is not null and n.lease_id is distinct from o.lease_id) e
+         group by e.limit_id, e.event, e.error_type) end, clock);
+    end if;
   end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))

@@ -25,7 +25,7 @@ begin
        for update);
   -- By the old rule, up to now.
   update holdfast.limit_states s
-     set tokens = holdfast.tokens_at(s, r, clock), filled_at = clock
+     set tokens = holdfast.tokens_at(s, r, clock), filled_at = greatest(s.filled_at, clock)
     from holdfast.limit_states o
    cross join lateral holdfast.limit_rule(o.name, o.tenant) r
    where s.id = any (ids) and o.id = s.id and s.tokens is not null and r.rate is not null;

@@ -3,6 +3,8 @@ create or replace function holdfast.check_charges(ids bigint[])
 returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
 as $$
 begin
   if not exists (select from holdfast.limits) then

@@ -1,41 +1,51 @@
--- Moves the next `batch` steps of a run that is being cancelled or reopened by the same event, where they have that
--- move, and returns how many moved. After the last step the run is no longer `moving`, and is closed if it has no live
--- step.
+-- Moves the next steps of a run that is being cancelled, reopened, stopped or resumed, about `batch` of them, and
+-- returns how many moved, or 1 if none did and more are left. After the last step the run is no longer `moving`, and is
+-- closed if nothing is left of it. It continues after the last step of the chunk before it, whoever moved that. The
+-- caller has the run's lock (run_lock) and has called set_actor. Steps are locked first, the run's row last.
 create or replace function holdfast.move_run_steps(run_id uuid, batch int)
 returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
   run holdfast.runs;
-  seen bigint[];
-  moves holdfast.step_move[];
-  moved int;
+  seen bigint[] := '{}';
+  size int;
+  moved int := 0;
+  is_last boolean;
 begin
   select r.* into strict run from holdfast.runs r where r.id = move_run_steps.run_id;
-  seen := array(select r.step_id from holdfast.run_steps r
-                 where r.run_id = run.id and r.step_id > run.moved_until
-                 order by r.step_id
-                 limit move_run_steps.batch);
-  select coalesce(array_agg((s.id, s.lease_id, run.moving, clock, null, null, null)::holdfast.step_move), '{}')
-    into moves
-    from unnest(seen) u (id)
-   cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-     select h.* from holdfast.steps h where h.id = u.id offset 0) s
-    join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = run.moving
-   where (s.finished_at is not null) = (run.moving = 'reopened');
-  select count(*) into moved from holdfast.move_steps(moves);
-  if moved < cardinality(moves) then
-    return moved;  -- one was claimed or settled in between: read these again
+  if run.moving is null then
+    return 0;  -- the last chunk was moved while this waited
   end if;
-  if cardinality(seen) = move_run_steps.batch then
-    update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;
-    return moved;
+  if run.moving = 'resumed' then
+    moved := holdfast.unpark_run_steps(run.id, move_run_steps.batch);
+    is_last := moved < move_run_steps.batch;
+  elsif run.moving = 'stopped' and holdfast.is_only_held(run) then
+    is_last := true;  -- the rest of its steps needs no change
+  else
+    -- Of a stopped run few steps change: reading them is cheap.
+    size := move_run_steps.batch * case when run.moving = 'stopped' then 10 else 1 end;
+    seen := array(select n.step_id from holdfast.run_steps n
+                   where n.run_id = run.id and n.step_id > run.moved_until  -- guard: resumes
+                   order by n.step_id
+                   limit size);
+    moved := holdfast.move_chunk_of(run, seen, clock);
+    if moved < 0 then
+      return 1;  -- one was claimed or settled in between: read these again
+    end if;
+    is_last := cardinality(seen) < size;
   end if;
-  update holdfast.runs r set moving = null, moved_until = 0 where r.id = run.id;
-  perform holdfast.close_runs(
-    array(select r.id from holdfast.runs r where r.id = run.id and r.live = 0 and r.finished_at is null), clock);
-  return moved;
+  update holdfast.runs r
+     set moving = case when not is_last then r.moving end,
+         moved_until = case when is_last then 0 else coalesce(seen[cardinality(seen)], 0) end
+   where r.id = run.id;
+  if is_last then
+    perform holdfast.end_move(run.id, clock);
+  end if;
+  return greatest(moved, (not is_last)::int);
 end
 $$;

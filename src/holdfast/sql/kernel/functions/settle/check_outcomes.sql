@@ -19,11 +19,17 @@ begin
       or (coalesce(o -> 'pause', 'null') <> 'null'
           and (o ->> 'outcome' not in ('retry', 'snooze') or jsonb_typeof(o -> 'pause') <> 'string'
                or holdfast.is_name(o ->> 'pause') is not true or strpos(o ->> 'pause', '*') > 0))
+      or (o ?| '{policy,ordinal,is_charged,call_key}' and (
+            (coalesce(o -> 'policy', 'null') <> 'null' and jsonb_typeof(o -> 'policy') <> 'string')
+            or (coalesce(o -> 'ordinal', 'null') <> 'null' and o ->> 'ordinal' !~ '^[1-9][0-9]{0,5}$')
+            or coalesce(jsonb_typeof(o -> 'is_charged'), 'null') not in ('boolean', 'null')
+            or (coalesce(o -> 'call_key', 'null') <> 'null'
+                and (jsonb_typeof(o -> 'call_key') <> 'string' or length(o ->> 'call_key') > 400))))
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
-                            'release; pause, on a retry or snooze, names one limit');
+                            'release; pause, on a retry or snooze, names one limit; ordinal is 1 to 999999');
   end if;
 end
 $$;

@@ -20,17 +20,22 @@ declare
   moved holdfast.settled_step[];
 begin
   perform holdfast.start_silent_steps(move_steps.moves);
-  with before as materialized (
-    select v.*, s.run_id, s.was_live, m.to_state, t.phase, t.outcome,
-           case when s.finished_at is not null then f.outcome end as was_outcome,
-           t.phase = 'over' or (t.phase = 'open_or_over' and v.event not in ('retried', 'expired')) as is_over
+  -- Materialized: otherwise a generic plan looks up and locks each step once per move of that event.
+  with locked as materialized (
+    select v.*, s.machine, s.from_state, s.was_live, s.was_finished
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
-       select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
+       select h.machine, h.state as from_state, holdfast.is_live(h) as was_live,
+              h.finished_at is not null as was_finished
+         from holdfast.steps h
         where h.id = v.step_id
           and h.lease_id is not distinct from v.lease_id  -- guard: lease
-          for update) s
-      join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
+          for update) s),
+  before as materialized (
+    select l.*, m.to_state, t.phase, t.outcome, case when l.was_finished then f.outcome end as was_outcome,
+           t.phase = 'over' or (t.phase = 'open_or_over' and l.event not in ('retried', 'expired')) as is_over
+      from locked l
+      join holdfast.machine_moves m on m.machine = l.machine and m.from_state = l.from_state and m.event = l.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
   after as (
@@ -72,7 +77,8 @@ begin
     if parents is not null then
       deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
-    perform holdfast.tally_runs(deltas, move_steps.clock);
+    perform holdfast.tally_runs(
+      deltas, move_steps.clock, array(select m.step_id from unnest(moved) m));
   end if;
   return query select m.* from unnest(moved) m;
 end

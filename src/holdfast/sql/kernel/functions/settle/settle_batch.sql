@@ -31,7 +31,7 @@ begin
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
+        || holdfast.admit_children(ids, clock), clock, ids);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then

@@ -1,8 +1,11 @@
 -- Settles claimed steps by an array of objects with step_id, lease_id, outcome (done, retry, fail, snooze, continue,
 -- release) and, where they apply, result, error, retry_after, pause, cursor, cursor_was and is_tried. `pause`, on a
 -- retry or snooze, names a limit that is closed for all workers until retry_after. A release returns the step's tokens
--- unless it is_tried. Returns the settled steps. A step whose lease is no longer the caller's is omitted, and nothing
--- of it is written.
+-- unless it is_tried. A retry may name a `policy` and the `ordinal` of its failure, which set the delay, and with
+-- `is_charged` false it uses no try. A snooze with a `call_key` shares calls only with steps of that key. `alone` keeps
+-- the step out of shared calls from then on. `raised_with` is the first step of a call that failed as a whole: a
+-- breaker counts it once. Returns the settled steps. A step whose lease is no longer the caller's is omitted, and
+-- nothing of it is written.
 create or replace function holdfast.settle_steps(outcomes jsonb)
 returns setof holdfast.settled_step
 language plpgsql security definer

@@ -18,6 +18,7 @@ begin
     policy text,
     limits text[],
     weight numeric,
+    batch_key text,
     own_id bigint not null default nextval('holdfast.step_ids')
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
@@ -26,7 +27,7 @@ begin
   alter table pg_temp.staged_steps alter column input set storage external;
   -- Not on own_id: the column tells who chose an id.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy, limits, '
-                 'weight) '
+                 'weight, batch_key) '
                  'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end

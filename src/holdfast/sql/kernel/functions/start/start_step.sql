@@ -3,12 +3,14 @@
 -- others it is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the
 -- kind's, `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the
 -- login acts for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight`
--- is what the step takes from their buckets. After `key_for` the key may start another step; null: never.
+-- is what the step takes from their buckets. After `key_for` the key may start another step; null: never. Steps of a
+-- kind with a batch share calls by their `batch_key` (null: the field of the input that the kind names).
 create or replace function holdfast.start_step(
   machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
   unique_key text default null, due_at timestamptz default null, priority int default 0,
   tenant text default 'default', policy text default null, parked_for text default null, actor text default null,
-  limits text[] default null, weight numeric default null, key_for interval default null)
+  limits text[] default null, weight numeric default null, key_for interval default null,
+  batch_key text default null)
 returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -23,6 +25,9 @@ declare
   kind_limits text[];
   kind_weight text;
   call_weight numeric;
+  kind_batch int;
+  kind_by text;
+  own_batch_key text;
   own_limits text[];
   own_weight numeric;
   is_known_queue boolean;
@@ -43,8 +48,8 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy, k.limits, k.weight, k.call_weight
-    into kind_queue, own_policy, kind_limits, kind_weight, call_weight
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by
     from holdfast.kinds k  -- as kinds_of has it, at half the cost
    where k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
@@ -92,17 +97,21 @@ begin
     own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
     perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
   end if;
+  if kind_batch > 1 or start_step.batch_key is not null then
+    own_batch_key := holdfast.batch_key_for(start_step.batch_key, kind_batch, kind_by, start_step.input);
+  end if;
   if not is_known_queue then
     perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
-                                parked_due_at, parked_for, created_at, input, limits, weight)
+                                parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
     values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
             (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
             start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight)
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight,
+            own_batch_key)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;

@@ -1,5 +1,5 @@
--- Removes up to `batch` keys that have expired, and as many records of prunings that the journal no longer knows.
--- Returns the sweep's row with the counts.
+-- Removes up to `batch` keys that have expired, as many records of prunings that the journal no longer knows, as many
+-- rows of each face that it keeps no longer, and runs that never began. Returns the sweep's row with the counts.
 create or replace function holdfast.prune_rest(sweep holdfast.retention_sweep, batch int, clock timestamptz)
 returns holdfast.retention_sweep
 language plpgsql
@@ -25,6 +25,7 @@ begin
                            select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
                    order by o.at
                    limit prune_rest.batch);
-  return sweep;
+  sweep.steps := sweep.steps + holdfast.call_ages(prune_rest.batch);
+  return holdfast.prune_unwanted(sweep, prune_rest.batch, prune_rest.clock);
 end
 $$;

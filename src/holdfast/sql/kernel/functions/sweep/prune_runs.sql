@@ -42,6 +42,7 @@ begin
     else
       sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(ids);
     end if;
+    delete from holdfast.run_choices c where c.run_id = any (ids);  -- guard: choices
     delete from holdfast.runs r where r.id = any (ids);
     perform holdfast.remember_pruned_runs(
       ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),

@@ -1,6 +1,7 @@
 -- Fires one tick of a locked schedule by the clock: it starts its work and records what became of it, in one
 -- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is
--- recorded as failed and the schedule goes on. Returns what became of it; null: nothing.
+-- recorded as failed and the schedule goes on; it is skipped if the face says object_in_use, because what it would
+-- start is open already. Returns what became of it; null: nothing.
 create or replace function holdfast.fire_tick(schedule holdfast.schedules, at timestamptz, clock timestamptz)
 returns text
 language plpgsql
@@ -45,10 +46,11 @@ begin
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;
-    outcome := 'failed';
+    outcome := case sqlstate when '55006' then 'skipped' else 'failed' end;
     ids := '{}';
     open_ids := '{}';
-    error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
+    error := case outcome when 'failed' then jsonb_strip_nulls(jsonb_build_object(
+      'type', sqlstate, 'message', message, 'next', nullif(hint, ''))) end;
   end;
   perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
   return outcome;

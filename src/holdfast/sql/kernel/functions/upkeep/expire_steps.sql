@@ -29,6 +29,9 @@ begin
   perform holdfast.set_actor('system', 'rescue');
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
   perform holdfast.park_unmovable_held(moves, expire_steps.clock);
+  if exists (select from holdfast.kinds k where k.batch > 1) then
+    perform holdfast.keep_alone(expire_steps.ids);  -- guard: poison
+  end if;
   perform holdfast.set_actor();
 end
 $$;

@@ -9,10 +9,12 @@ as $$
     select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
            (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
            (select count(*) from holdfast.steps s
-             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit') as waiting,
-           r.concurrency, r.paused_until as family_paused_until,
-           (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
-              from holdfast.parked_queues(t.id) q) as has_tokens,
+             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit' and s.lease_id is null) as waiting,
+           r.paused_until as family_paused_until,
+           (select bool_or((holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock) is not true
+                           and (t.held + q.slots > r.concurrency) is not true)
+              from holdfast.parked_queues(
+                     t.id, case when t.open_until is null then r.concurrency else 0 end, r.burst) q) as has_room,
            t.open_until is not null and holdfast.is_probed(t) as is_probed, c.clock
       from holdfast.limit_states t
      cross join (select holdfast.clock() as clock) c
@@ -29,9 +31,9 @@ as $$
          format('it would admit one of %s parked steps, and is to look at them %s', l.parked,
                 coalesce('at ' || l.wake_at, 'never'))
     from counted l
-   where l.parked > 0 and l.held < coalesce(l.concurrency, 2147483647)
+   where l.parked > 0
      and coalesce(greatest(l.paused_until, l.family_paused_until, l.open_until) <= l.clock, true)
-     and not l.is_probed and l.has_tokens and (l.wake_at <= l.clock) is not true
+     and not l.is_probed and l.has_room and (l.wake_at <= l.clock) is not true
   union all
   select 'parked_on_a_limit', 'step ' || s.id, format('parked for a limit that is not there: %s', s.limited_by)
     from holdfast.steps s

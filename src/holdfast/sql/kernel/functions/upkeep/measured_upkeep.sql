@@ -10,7 +10,6 @@ as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
   given_up bigint[];
-  run record;
 begin
   perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
@@ -19,14 +18,8 @@ begin
                                      then holdfast.make_partitions() else 0 end;
   select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
     from holdfast.expire_leases(measured_upkeep.batch, holdfast.clock()) r;
-  measured_upkeep.moved := 0;
-  for run in
-    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
-  loop
-    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
-    measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
-    perform holdfast.set_actor();
-  end loop;
+  measured_upkeep.moved := holdfast.move_next_chunk(measured_upkeep.batch);
+  perform holdfast.admit_lots(holdfast.clock());  -- the safety net: claims do this
   -- Last and without waiting: a claim of the same worker locks its row first, then waits for runs locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),

@@ -17,16 +17,19 @@ as $$
     from known s where s.phase is null
   union all
   select 'held_has_a_lease', 'step ' || s.id, format('%s with lease %s', s.state, s.lease_id)
-    from known s where (s.phase = 'held') <> (s.lease_id is not null)
+    from known s where s.phase <> 'open_or_held' and (s.phase = 'held') <> (s.lease_id is not null)
   union all
   select 'over_is_finished', 'step ' || s.id, format('%s, finished_at %s', s.state, s.finished_at)
     from known s where (s.phase = 'over' and s.finished_at is null)
-      or (s.phase in ('open', 'shut') and s.finished_at is not null)
+      or (s.phase in ('open', 'shut', 'open_or_held') and s.finished_at is not null)
   union all
   select 'open_is_reachable', 'step ' || s.id, format('%s, but neither due, parked, held nor waiting', s.state)
     from known s
    where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
-     and s.phase in ('open', 'open_or_over')
+     and s.phase in ('open', 'open_or_over', 'open_or_held')
+     -- A window has not reached it, or its run was stopped.
+     and not exists (select from holdfast.runs r where r.id = s.run_id
+                      and (r.window_size is not null or r.halt = 'stopped' or r.moving = 'reopened'))
   union all
   select 'machine_has_the_move', 'step ' || s.id, format('parked: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
@@ -62,6 +65,7 @@ as $$
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
+     and r.to_admit = 0
      and not exists (select from holdfast.machine_states t where t.machine = r.machine
                      and t.state = r.state and t.phase = 'shut')
   union all
@@ -91,6 +95,8 @@ as $$
     from known s
    where s.last_event is not null and not exists (select from holdfast.journal j where j.step_id = s.id)
      and s.created_at > (select min(j.at) from holdfast.journal j)
+  union all
+  select w.invariant, w.subject, w.detail from holdfast.window_violations() w
   union all
   select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
   union all

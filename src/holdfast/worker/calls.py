@@ -1,0 +1,129 @@
+"""Joins claimed steps into the calls of batch handlers, and keeps a call open while it waits for more steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
+
+from holdfast.connections.handler_tx import HandlerExecutor
+from holdfast.models import ClaimedStep
+from holdfast.worker.attempt import Attempt, BatchCall, Unit
+
+Key = tuple[int, str | None, str | None]  # the handler, the tenant and the batch_key
+
+
+class OpenCall:
+    """A call that is not full and waits for more steps of its key."""
+
+    __slots__ = ("attempts", "timer")
+
+    def __init__(self, attempts: list[Attempt]) -> None:
+        self.attempts = attempts
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Calls:
+    """The calls of one worker: those that wait for more steps, and those that are not over."""
+
+    def __init__(
+        self,
+        executor: HandlerExecutor,
+        dispatch: Callable[[Sequence[Unit]], None],
+        release: Callable[[Sequence[Unit]], None],
+        *,
+        waits: bool,
+    ) -> None:
+        self._executor = executor
+        self._dispatch = dispatch
+        self._release = release
+        self._waits = waits  # else a call begins as it was claimed
+        self._open: dict[Key, OpenCall] = {}
+        self._running: list[BatchCall] = []
+
+    @property
+    def open(self) -> int:
+        """Return how many calls wait for more steps."""
+        return len(self._open)
+
+    def surplus(self) -> int:
+        """Return how many held steps are no calls of their own: all of an open call, and all but one of another."""
+        self._running = [call for call in self._running if not call.is_over]
+        waiting = sum(len(call.attempts) for call in self._open.values())
+        return waiting + sum(len(call.attempts) - 1 for call in self._running)
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """Take the steps of a claim: full calls begin now, others when their time is over."""
+        ready: list[BatchCall] = []
+        paid: set[int] = set()  # the claim's numbers of calls whose weight was charged
+        for group in _grouped(attempts):
+            batching, number = group[0].handler.batching, group[0].step.call
+            if number in paid and group[0].handler.limited.call_weight:  # another version of the handler
+                self._release(group)
+                continue
+            if number is not None:
+                paid.add(number)
+            if batching is None or not self._waits or not batching.wait or group[0].step.is_alone:
+                ready.append(self._begun(group))
+                continue
+            key = (id(group[0].handler), group[0].step.tenant, group[0].step.batch_key)
+            if (call := self._open.get(key)) is None:
+                call = self._open[key] = OpenCall([])
+                loop = asyncio.get_running_loop()
+                call.timer = loop.call_later(batching.wait.total_seconds(), self._time_is_over, key)
+            call.attempts += group
+            while len(call.attempts) >= batching.most:
+                full, call.attempts = call.attempts[: batching.most], call.attempts[batching.most :]
+                ready.append(self._begun(full))
+            if not call.attempts:
+                self._close(key)
+        self._dispatch(ready)
+
+    def withdraw(self) -> list[Unit]:
+        """Take back the calls that wait for more steps."""
+        return [self._begun(self._close(key)) for key in list(self._open)]
+
+    def withdraw_runs(self, run_ids: Collection[UUID]) -> list[Attempt]:
+        """Take back the steps of some runs from calls that wait for more steps."""
+        withdrawn: list[Attempt] = []
+        for key, call in list(self._open.items()):
+            withdrawn += [attempt for attempt in call.attempts if attempt.step.run_id in run_ids]
+            call.attempts = [attempt for attempt in call.attempts if attempt.step.run_id not in run_ids]
+            if not call.attempts:
+                self._close(key)
+        return withdrawn
+
+    def close(self) -> None:
+        """Stop waiting."""
+        for key in list(self._open):
+            self._close(key)
+
+    def _time_is_over(self, key: Key) -> None:
+        self._dispatch([self._begun(self._close(key))])
+
+    def _close(self, key: Key) -> list[Attempt]:
+        call = self._open.pop(key)
+        if call.timer is not None:
+            call.timer.cancel()
+        return call.attempts
+
+    def _begun(self, attempts: list[Attempt]) -> BatchCall:
+        call = BatchCall(attempts, self._executor)
+        self._running.append(call)
+        return call
+
+
+def count_calls(steps: Sequence[ClaimedStep]) -> int:
+    """Count the calls that a claim brought."""
+    numbers = {step.call for step in steps if step.call is not None}
+    return len(numbers) + sum(step.call is None for step in steps)
+
+
+def _grouped(attempts: Iterable[Attempt]) -> list[list[Attempt]]:
+    """Join attempts by the claim's numbers, and by the version of their handler."""
+    groups: dict[tuple[int, int], list[Attempt]] = {}
+    for attempt in attempts:
+        step = attempt.step
+        number = -step.step_id if step.call is None else step.call
+        groups.setdefault((number, id(attempt.handler)), []).append(attempt)
+    return list(groups.values())

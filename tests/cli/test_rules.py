@@ -1,0 +1,185 @@
+"""`holdfast rules`: rules that are defined, previewed, applied, retried and explained."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import psycopg
+import pytest
+
+from holdfast import Holdfast
+from holdfast.rules.table import Table
+from holdfast.testing import drain
+
+APP = """
+from holdfast import Holdfast
+from holdfast.rules.table import Table
+
+hf = Holdfast()
+hf.rules.channel("shop", Table("shop.products", key="sku", price="price", compare_at="compare_at", tags="tags",
+                               currency="EUR"))
+"""
+SUMMER = {
+    "name": "summer",
+    "selector": {"and": [{"tag": "sale"}, {"field": "price", "op": "gte", "value": "1.00"}]},
+    "transform": {"percent": "-20", "round": {"nearest": "0.05"}, "compareAt": "before"},
+    "guardrails": {"minPrice": "3.50", "maxDecreasePercent": "30"},
+}
+MADE = """
+drop schema if exists shop cascade;
+create schema shop;
+create table shop.products (
+  sku text primary key, price numeric(12, 2), compare_at numeric, tags text[] default '{sale}');
+insert into shop.products (sku, price) values ('SKU-1042', 49.90), ('SKU-1050', 15), ('SKU-77', 4), ('SKU-9', 0.50);
+"""
+
+
+@pytest.fixture
+def shop(dsn, tmp_path, monkeypatch):
+    (tmp_path / "prices_app.py").write_text(APP)
+    (tmp_path / "summer.json").write_text(json.dumps(SUMMER))
+    (tmp_path / "list.csv").write_text("\ufeffsku,price\nSKU-1050,14.50\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.chdir(tmp_path)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(MADE)
+        yield connection
+        connection.execute("drop schema shop cascade")
+
+
+def work(dsn):
+    hf = Holdfast(dsn)
+    hf.rules.channel("shop", Table("shop.products", key="sku", price="price", compare_at="compare_at", currency="EUR"))
+    try:
+        return drain(hf)
+    finally:
+        hf.close()
+
+
+def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found, shop, dsn):
+    """A-107, A-108, X-13: the output of a preview, the exit codes, and the actions that are possible."""
+    assert cli("rules", "define", "summer.json").stdout == "summer 1\n"
+    done = cli("rules", "preview", "summer", "--channel", "shop", "--app", "prices_app:hf")
+    lines = done.stdout.splitlines()
+
+    assert done.returncode == 0, done.stderr
+    assert lines[0] == "~ SKU-1042   49.90 → 39.90 EUR   -20.0 %   compare at - → 49.90"
+    assert lines[2] == "! SKU-77   4.00 → 3.20 EUR   refused: below the minimum 3.50"
+    assert "2 to change, 0 unchanged, 1 refused; -13.00 EUR, largest -20.0 %; expires " in lines[3]
+    run_id, digits = done.stderr.split("rules apply ")[1].split(" --plan ")
+    (listed,) = found("rules", "list")
+    assert (listed["ruleRunId"], listed["status"], listed["actions"]) == (run_id, "PREVIEW", ["apply"])
+
+    assert cli("rules", "apply", run_id, "--plan", "0" * 8).returncode in {2, 5}
+    shop.execute("update shop.products set price = 16 where sku = 'SKU-1050'")
+    assert cli("rules", "apply", run_id, "--plan", digits.strip()).stdout == f"{run_id} QUEUED\n"
+    assert cli("rules", "apply", run_id, "--wait", "--timeout", "1s").returncode == 8
+    assert work(dsn) == 2
+    done = cli("rules", "apply", run_id, "--wait")
+
+    assert (done.returncode, done.stdout) == (3, f"{run_id} PARTIAL\n")
+    shown = found("rules", "show", run_id)
+    assert (shown["failed"], shown["actions"], shown["counts"]["applied"]) == (
+        1,
+        ["retry_failed", "retry_all", "rollback", "reconcile"],
+        1,
+    )
+    (failed,) = found("rules", "targets", run_id, "--status", "FAILED")["targets"]
+    assert (failed["itemId"], failed["reason"], failed["foundJson"]["price"]) == ("SKU-1050", "stale", "16.00")
+    (retried,) = found("rules", "retry-failed", run_id)
+    assert (retried["outcome"], retried["itemId"]) == ("skipped", "SKU-1050")
+    steps = found("rules", "explain", run_id, "SKU-1042")["steps"]
+    assert [step["value"] for step in steps][:3] == ["49.90", "39.92", "39.90"]
+    assert "percent" in cli("rules", "explain", run_id, "SKU-1042").stdout
+    (channel,) = found("rules", "channels")
+    assert (channel["channel"], channel["queue"]) == ("shop", "rules:shop")
+
+    again = found("rules", "preview", "--again", run_id, "--app", "prices_app:hf")
+    assert again["differs"] == {"added": 0, "gone": 0, "changed": 2, "same": 0}
+
+
+def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop, dsn):
+    run = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")
+    run_id = run["ruleRunId"]
+
+    assert (run["status"], run["ruleId"]) == ("QUEUED", "list")
+    for verb in ("pause", "resume", "stop"):
+        assert cli("rules", verb, run_id, "--reason", "look").returncode == 0
+    assert cli("rules", "apply", run_id, "--wait").returncode == 1
+    assert [row["outcome"] for row in found("rules", "retry-all", run_id)] == ["queued"]
+    assert work(dsn) == 1
+    assert cli("rules", "apply", run_id, "--wait").returncode == 0
+    assert shop.execute("select price from shop.products where sku = 'SKU-1050'").fetchall()[0][0] == 14.50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("show", "0198c0de-0000-7000-8000-000000000000"), 4),
+        (("show", "seven"), 2),
+        (("define", "nothing.json"), 2),
+        (("apply", "0198c0de-0000-7000-8000-000000000000"), 4),
+        (("preview", "summer.json", "--channel", "shop"), 2),
+        (("targets", "0198c0de-0000-7000-8000-000000000000"), 4),
+        (("stop", "0198c0de-0000-7000-8000-000000000000"), 4),
+    ],
+)
+def test_what_is_not_there_or_not_understood_has_its_exit_code(cli, shop, arguments, code):
+    done = cli("rules", *arguments)
+
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+def test_a_rollback_is_shown_before_it_is_applied_and_a_conflict_is_overwritten_by_its_count(cli, found, shop, dsn):
+    """A-123, R27, X-13: the output of a rollback"""
+    run_id = found("rules", "preview", "summer.json", "--channel", "shop", "--app", "prices_app:hf", "--apply")[
+        "ruleRunId"
+    ]
+    work(dsn)
+    shop.execute("update shop.products set price = 11.50 where sku = 'SKU-1050'")
+    given = ("rules", "rollback", run_id, "--app", "prices_app:hf")
+    done = cli(*given)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        "~ SKU-1042   39.90 → 49.90 EUR   compare at 49.90 → -",
+        "! SKU-1050   conflict: we wrote 12.00, the shop shows 11.50, not by a run of ours",
+    ]
+    assert "1 to restore, 1 changed since (will not be touched), 0 unknown" in done.stdout
+    assert cli(*given, "--force", "SKU-1050").returncode == 2
+    assert cli(*given, "--force", "SKU-1050", "--overwrite", "2").returncode == 2
+    undo = found(*given, "--force", "SKU-1050", "--overwrite", "1", "--yes")
+    assert (undo["source"], undo["parentRunId"], undo["plan"]["forced"]) == ("rollback", run_id, ["SKU-1050"])
+    work(dsn)
+
+    assert found("rules", "show", run_id)["status"] == "ROLLED_BACK"
+    assert (
+        cli(*given).returncode
+        == cli("rules", "preview", "--again", undo["ruleRunId"], "--app", "prices_app:hf").returncode
+    )
+    assert shop.execute("select price from shop.products where sku = 'SKU-1050'").fetchone()[0] == 15
+
+
+def test_drift_is_found_listed_and_part_of_an_items_history(cli, found, shop, dsn):
+    """A-71, A-76, A-77, X-13: reconcile, drift, history and status"""
+    run_id = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")[
+        "ruleRunId"
+    ]
+    work(dsn)
+    shop.execute("update shop.products set price = 11.50 where sku = 'SKU-1050'")
+    planned = found("rules", "reconcile", run_id)
+    assert (planned["kind"], planned["status"], planned["runId"]) == ("manual", "pending", run_id)
+    assert cli("rules", "reconcile", run_id, "--wait", "--timeout", "1s").returncode == 8
+    work(dsn)
+
+    (drifted,) = found("rules", "drift", run_id)
+    assert (drifted["expected"], drifted["actual"], drifted["difference"]) == (1450, 1150, -300)
+    assert "11.50" in cli("rules", "drift").stdout
+    (changed,) = found("rules", "history", "SKU-1050")
+    assert (changed["newJson"]["unit_amount"], changed["ruleRunId"]) == (1450, run_id)
+    assert "14.50 EUR" in cli("rules", "history", "SKU-1050").stdout
+    stands = found("rules", "status", run_id)
+    assert {each["kind"] for each in stands["passes"]} == {"immediate", "delayed", "daily", "manual"}
+    assert stands["actions"] == ["rollback", "reconcile"]
+    assert "1 differ" in cli("rules", "status", run_id).stdout

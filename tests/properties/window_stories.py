@@ -1,0 +1,307 @@
+"""Short stories about large runs that each hold one property (see scenarios.py)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+
+from holdfast import errors
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from holdfast.models import ClaimedStep, Done, Fail, Outcome, Release, Retry, Snooze
+from holdfast.testing import Clock
+from kernel.plans import begun, draft, halt, install, queue
+from kernel.retention import sweep
+from kernel.steps import claim, counts, rescue, run_row, settle, settlement, stage, value
+from properties.guards import login_for
+from properties.scenarios import DB, refused, sound
+
+DUE = "select count(*) from holdfast.steps where run_id = %s and due_at is not null"
+SOON = timedelta(seconds=2)
+
+
+def due(db: DB, run_id: UUID) -> int:
+    return int(value(db, DUE, run_id))
+
+
+def work(db: DB, most: int = 10**6, outcome: Outcome | None = None) -> int:
+    """Claim and settle one by one until nothing is due, or so many are done."""
+    done = 0
+    while done < most and (steps := claim(db)):
+        assert settle(db, steps[0], outcome or Done())
+        done += 1
+    return done
+
+
+def settle_all(db: DB, steps: list[ClaimedStep], outcome: Outcome) -> None:
+    run(db, calls.settle_steps([settlement(step, outcome) for step in steps]))
+
+
+def state(db: DB, run_id: UUID) -> str:
+    return str(run_row(db, run_id)["state"])
+
+
+def a_window_admits_all_in_turn(db: DB) -> None:
+    install(db, 10)
+    run_id = begun(db, 35)
+    assert due(db, run_id) == 10
+    most = 0
+    for _ in range(35):
+        most = max(most, run_row(db, run_id)["live"])
+        assert settle(db, claim(db)[0], Done()) == ["succeeded"]
+    assert (most, state(db, run_id), counts(db, run_id)) == (10, "done", {"total": 35, "succeeded": 35})
+    sound(db)
+
+
+def a_window_goes_on_when_all_of_it_is_held(db: DB) -> None:
+    """Each claim takes all that is due, so none of them ever meets a step of the run at half its window."""
+    install(db, 10)
+    run_id = begun(db, 24)
+    taken = []
+    while steps := claim(db, batch=50):
+        taken.append(len(steps))
+        settle_all(db, steps, Done())
+    assert (taken, state(db, run_id)) == ([10, 10, 4], "done")
+    sound(db)
+
+
+def a_run_is_open_until_its_last_lot(db: DB) -> None:
+    install(db, 4)
+    run_id = begun(db, 9)
+    settle_all(db, claim(db, batch=4), Done())
+    assert (state(db, run_id), run_row(db, run_id)["to_admit"]) == ("going", 5)
+    sound(db)
+
+
+def a_draft_is_not_closed(db: DB) -> None:
+    """Not even if its machine has the move."""
+    install(db)
+    db.execute("insert into holdfast.machine_moves values ('test.plan', 'draft', 'none_succeeded', 'lost', '{api}')")
+    try:
+        run_id = draft(db, 3)
+    finally:
+        db.execute("delete from holdfast.machine_moves where from_state = 'draft' and event = 'none_succeeded'")
+    Clock(db).advance(timedelta(days=30))
+    assert claim(db, batch=5) == []
+    run(db, calls.upkeep())
+    assert (state(db, run_id), counts(db, run_id)) == ("draft", {"total": 3})
+    sound(db)
+
+
+def lots_follow_each_other(db: DB) -> None:
+    install(db, 4)
+    begun(db, 12)
+    taken = []
+    while steps := claim(db, batch=2):
+        taken += [step.step_id for step in steps]
+        settle_all(db, steps, Done())
+    assert taken == sorted(taken)
+    assert len(set(taken)) == 12
+
+
+def _is_quiet(db: DB, run_id: UUID) -> None:
+    """Nothing of the run is due, and nothing is claimed."""
+    assert due(db, run_id) == 0
+    assert claim(db, batch=50) == []
+    run(db, calls.upkeep())
+    Clock(db).advance(timedelta(minutes=5))
+    rescue(db)
+    assert due(db, run_id) == 0
+    assert claim(db, batch=50) == []
+
+
+OUTCOMES: list[Outcome] = [Retry("e", after=timedelta(0)), Snooze(after=timedelta(0)), Release()]
+
+
+def nothing_of_a_paused_run_becomes_due(db: DB) -> None:
+    install(db, 6)
+    run_id = begun(db, 20)
+    held = claim(db, batch=4)
+    assert halt(db, "pause", run_id, "lunch") == "going"
+    assert claim(db, batch=50) == []
+    for step, outcome in zip(held, OUTCOMES, strict=False):
+        settle(db, step, outcome)
+    _is_quiet(db, run_id)
+    sound(db)
+    halt(db, "resume", run_id)
+    assert work(db) == 20
+    assert state(db, run_id) == "done"
+    sound(db)
+
+
+def a_claim_gets_past_a_paused_run(db: DB) -> None:
+    install(db, 3000)
+    run_id = begun(db, 3000)
+    stage(db, [("mail", "{}")] * 3)
+    halt(db, "pause", run_id)
+    assert [step.kind for step in claim(db, batch=2)] == ["mail", "mail"]
+    halt(db, "resume", run_id)
+    assert due(db, run_id) == 3000
+    sound(db)
+
+
+def a_stopped_run_keeps_what_was_not_tried(db: DB) -> None:
+    install(db, 6)
+    run_id = begun(db, 20)
+    done, *held = claim(db, batch=4)
+    settle(db, done, Done())
+    assert halt(db, "stop", run_id, "enough") == "going"
+    for step, outcome in zip(held, OUTCOMES, strict=False):
+        settle(db, step, outcome)
+    assert (state(db, run_id), counts(db, run_id)) == ("mixed", {"total": 20, "succeeded": 1})
+    assert value(db, "select count(*) from holdfast.steps where state in ('draft', 'ready')") == 19
+    _is_quiet(db, run_id)
+    sound(db)
+    run(db, calls.retry(str(run_id)))
+    assert work(db) == 19
+    assert (state(db, run_id), run_row(db, run_id)["halt"]) == ("done", None)
+    sound(db)
+
+
+def a_claim_does_not_cancel_what_was_stopped(db: DB) -> None:
+    """Also if the step became due by hand, after the stop had looked."""
+    install(db, 6)
+    run_id = begun(db, 3)
+    halt(db, "stop", run_id)
+    assert state(db, run_id) == "lost"
+    with db.transaction():
+        db.execute("alter table holdfast.steps disable trigger user")
+        db.execute("update holdfast.steps set due_at = holdfast.clock() where run_id = %s", [run_id])
+        db.execute("update holdfast.runs set live = 3 where id = %s", [run_id])
+        db.execute("alter table holdfast.steps enable trigger user")
+    assert claim(db, batch=5) == []
+    assert set(db.execute("select state, due_at from holdfast.steps").fetchall()) == {("ready", None)}
+    sound(db)
+
+
+def chunks_go_on_where_they_were(db: DB) -> None:
+    """A chunk reads the steps after the last one before it."""
+    install(db, 5)
+    run_id = begun(db, 2500)
+    run(db, calls.cancel(str(run_id)))
+    seen = [(row["moved_until"], row["cancelled"]) for row in [run_row(db, run_id)]]
+    for _ in range(2):
+        assert run(db, calls.upkeep())[0].moved
+        seen.append((run_row(db, run_id)["moved_until"], run_row(db, run_id)["cancelled"]))
+    assert [cancelled for _, cancelled in seen] == [1000, 2000, 2500]
+    assert seen[0][0] < seen[1][0]
+    assert seen[-1][0] == 0
+    assert run_row(db, run_id)["moving"] is None
+    sound(db)
+
+
+def one_worker_at_a_time_moves_a_run(db: DB) -> None:
+    install(db, 5)
+    run_id = begun(db, 1500)
+    run(db, calls.cancel(str(run_id)))
+    with psycopg.connect(db.info.dsn) as other:
+        other.execute("select pg_advisory_xact_lock(holdfast.run_lock(%s))", [run_id])
+        assert run(db, calls.upkeep())[0].moved == 0
+    assert run(db, calls.upkeep())[0].moved == 500
+    sound(db)
+
+
+def a_retry_admits_what_failed(db: DB) -> None:
+    install(db, 4)
+    run_id = begun(db, 15)
+    for number in range(15):
+        settle(db, claim(db)[0], Done() if number % 3 else Fail("no"))
+    assert (state(db, run_id), counts(db, run_id)) == ("mixed", {"total": 15, "succeeded": 10, "failed": 5})
+    began = run_row(db, run_id)["started_at"]
+    Clock(db).advance(timedelta(hours=1))
+    run(db, calls.retry(str(run_id)))
+    row = run_row(db, run_id)
+    assert (row["state"], row["started_at"], row["live"], row["to_admit"]) == ("going", began, 4, 1)
+    assert work(db) == 5
+    assert state(db, run_id) == "done"
+    sound(db)
+
+
+def a_retry_takes_only_what_was_chosen(db: DB) -> None:
+    install(db, 4)
+    run_id = begun(db, 9)
+    work(db, outcome=Fail("no"))
+    ids = [row[0] for row in db.execute("select step_id from holdfast.run_steps order by step_id")]
+    done = ids[:6:2]
+    run(db, calls.retry_steps(str(run_id), done))
+    assert work(db) == 3
+    assert (state(db, run_id), counts(db, run_id)) == ("mixed", {"total": 9, "succeeded": 3, "failed": 6})
+    for odd in (done[:1], [10**9]):
+        with refused(errors.BadInput):
+            run(db, calls.retry_steps(str(run_id), odd))
+    sound(db)
+
+
+def the_first_steps_run_alone(db: DB) -> None:
+    install(db, 10)
+    run_id = draft(db, 30)
+    queue(db, run_id, first=3)
+    assert work(db) == 3
+    assert (state(db, run_id), run_row(db, run_id)["halt"]) == ("going", "first")
+    sound(db)
+    halt(db, "resume", run_id)
+    assert work(db) == 27
+    assert state(db, run_id) == "done"
+    sound(db)
+
+
+def a_clock_that_steps_back_fails_no_settle(db: DB) -> None:
+    install(db, 5)
+    now = Clock(db).freeze()
+    run_id = begun(db, 2)
+    Clock(db).set(now - timedelta(minutes=3))
+    db.execute("update holdfast.steps set due_at = holdfast.clock() where due_at is not null")
+    steps = claim(db, batch=2)
+    Clock(db).set(now - timedelta(minutes=6))
+    settle_all(db, steps, Done())
+    row = run_row(db, run_id)
+    assert (row["state"], row["queued_at"], row["started_at"]) == ("done", row["started_at"], row["finished_at"])
+    sound(db)
+
+
+def a_run_belongs_to_its_tenant(db: DB) -> None:
+    install(db, 5)
+    run_id = draft(db, 2)
+    with login_for(db, "hf_operator", "b") as other:
+        for call in (calls.queue_run, calls.pause_run, calls.resume_run, calls.stop_run):
+            with refused(errors.NotFound):
+                run(other, call(str(run_id)))
+
+
+def a_queue_of_two_is_shared(db: DB) -> None:
+    """A small run that is queued behind a large one does not wait for all of it."""
+    install(db, 10)
+    begun(db, 200)
+    small = begun(db, 5)
+    done = 0
+    while state(db, small) != "done":
+        settle_all(db, claim(db, batch=3), Done())
+        done += 3
+    assert done < 40
+
+
+def the_choices_of_a_run_go_with_it(db: DB) -> None:
+    install(db, 2)
+    run_id = begun(db, 3)
+    work(db, outcome=Fail("no"))
+    run(db, calls.retry_steps(str(run_id), [row[0] for row in db.execute("select id from holdfast.steps")]))
+    work(db)
+    Clock(db).advance(timedelta(days=100))
+    sweep(db)
+    assert value(db, "select count(*) from holdfast.run_choices") == 0
+    sound(db)
+
+
+def a_lot_ends_between_two_keys(db: DB) -> None:
+    """A window of 4 admits the whole key that it ends in, if one call can take it."""
+    install(db, 4)
+    run(db, calls.define_kind("bulky", batch=5, batch_by="shop"))
+    run_id = UUID(str(run(db, calls.start_run("test.plan", "plan", "test.item"))[0]))
+    shops = ["a", "a", "b", "b", "b", "c", "c"]
+    stage(db, [("bulky", f'{{"shop": "{shop}"}}') for shop in shops], run_id=run_id, machine="test.item")
+    queue(db, run_id)
+    rows = db.execute("select batch_key, due_at is not null from holdfast.steps order by id").fetchall()
+    assert [is_due for _, is_due in rows] == [True] * 5 + [False] * 2, rows
+    sound(db)

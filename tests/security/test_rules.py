@@ -1,0 +1,165 @@
+"""Rules for several logins: what each role may do, what each tenant sees, and what nobody changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from holdfast.models import Done, Fail
+from kernel.steps import value
+from rules.plans import applied, claim, define, fails, ids, inputs, preview, refused, rows, run, settle, work
+from scenarios.proof import Proof
+from security.conftest import Login
+from security.test_hijack import waylay
+
+DB = Connection[Any]
+RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
+VIEWS = ["rule_runs", "rule_targets", "refusals", "price_changes", "events", "rule_list", "metrics"]
+WRITTEN_ONCE = ["ledger", "stored_events", "plans", "target_values", "rule_versions"]
+
+
+def plant(db: DB, tenant: str) -> UUID:
+    """Leave something of a tenant in each view."""
+    db.execute("select rules.define_rule(%s, tenant => %s)", [Jsonb({"name": "summer"}), tenant])
+    refusal = ("SKU-9", "below_minimum", "too low", None, None, None)
+    run_id = UUID(str(preview(db, rows(2), [refusal], tenant=tenant)["run_id"]))
+    applied(db, run_id)
+    work(db, fails("SKU-2"))
+    db.execute("select rules.write_event('k', 'custom', tenant => %s)", [tenant])
+    return run_id
+
+
+@pytest.mark.parametrize("role", RUNTIME)
+def test_a_tenant_sees_and_reaches_its_own_runs_only(login: Login, db: DB, role: str) -> None:
+    """R34, X-14: in every view; another's run looks as if it were not there"""
+    define(db)
+    runs = {tenant: plant(db, tenant) for tenant in ("a", "b")}
+    a = login(role, tenants=["a"])
+    narrowed = login(role)
+
+    for view in VIEWS:
+        query = f"select distinct tenant_id from rules.{view} order by 1"
+        assert db.execute(query).fetchall() == [("a",), ("b",)], view
+        assert a.execute(query).fetchall() == [("a",)], view
+        with narrowed.transaction():
+            narrowed.execute("select set_config('holdfast.tenants', '{a}', true)")
+            assert narrowed.execute(query).fetchall() == [("a",)], view
+    assert value(a, "select count(*) from rules.target_values") == 2
+    assert refused(a, "select rules.validate_run_state(%s)", [runs["b"]]) == "RN004"
+    assert a.execute("select * from rules.states_from_history(%s)", [runs["b"]]).fetchall() == []
+    if role == "hf_operator":
+        for statement in (
+            "rules.apply(%s)",
+            "rules.apply_at(%s, holdfast.clock() + interval '1 hour')",
+            "rules.rollback(%s)",
+            "rules.retry_failed(%s)",
+            "rules.retry_all(%s)",
+            "rules.resolve(%s, '{1}')",
+        ):
+            assert refused(a, f"select {statement}", [runs["b"]]) == "RN004", statement
+        assert value(a, "select rules.dlq_report()")["total"] == 1
+    if role == "hf_worker":
+        assert a.execute("select * from rules.target_inputs(%s)", [ids(db, runs["b"])]).fetchall() == []
+    if role != "hf_reader":
+        assert refused(a, "select rules.write_event('k', 'custom', tenant => 'b')") == "RN009"
+        with pytest.raises(psycopg.Error) as raised:
+            preview(a, rows(1), tenant="b")
+        assert raised.value.sqlstate == "RN009"
+        own = preview(a, rows(1), tenant="a", key="same")
+        assert preview(db, rows(1), tenant="b", key="same")["run_id"] != own["run_id"]
+
+
+def test_producers_preview_and_operators_do_the_rest(login: Login, db: DB) -> None:
+    """R35, X-15"""
+    define(db)
+    producer, operator, reader = login("hf_producer"), login("hf_operator"), login("hf_reader")
+    run_id = UUID(str(preview(producer, rows(2))["run_id"]))
+
+    for statement in (
+        "rules.apply(%s)", "rules.retry_failed(%s)", "rules.retry_all(%s)", "rules.resolve(%s, '{}')",
+    ):  # fmt: skip
+        assert refused(producer, f"select {statement}", [run_id]) == "42501", statement
+    assert refused(producer, "select holdfast.queue_run(%s)", [str(run_id)]) == "RN010"
+    assert refused(reader, "select rules.stage_targets('shop')") == "42501"
+    assert refused(producer, "update rules.rule_runs set status = 'APPLIED'") == "RN005"
+    assert refused(producer, "update rules.run_facts set included = 0") == "42501"
+    assert applied(operator, run_id)["status"] == "QUEUED"
+
+
+@pytest.mark.parametrize("role", ["hf_operator", "hf_owner", "superuser"])
+def test_what_is_written_once_stays(login: Login, db: DB, role: str, proof: Proof) -> None:
+    """R38, X-07: price changes, events, plans, values and versions of rules"""
+    define(db)
+    plant(db, "default")
+    user = db if role == "superuser" else login(role)
+    expected = "42501" if role == "hf_operator" else "RN008"
+
+    for table in WRITTEN_ONCE:
+        changes = [f"update rules.{table} set tenant = 'x'" if table != "target_values" else
+                   "update rules.target_values set currency = 'USD'", f"truncate rules.{table}"]  # fmt: skip
+        if table not in ("plans", "target_values"):
+            changes.append(f"delete from rules.{table}")
+        for change in changes:
+            assert refused(user, change) == expected, change
+            proof.add(rounds=1)
+    for view in ("price_changes", "events"):
+        assert refused(user, f"delete from rules.{view}") == "RN008"
+
+
+def test_functions_of_rules_use_our_objects_only(login: Login, db: DB) -> None:
+    """R35: those that act as their owner; a staging table of the caller's own is refused"""
+    define(db)
+    caller = login("hf_producer", "hf_worker", "hf_operator")
+    waylay(db, caller)
+    with caller.transaction(force_rollback=True):
+        caller.execute("create temporary table staged_refusals (item_id pg_catalog.text)")
+        assert refused(caller, "select rules.stage_targets('shop')") is not None
+
+    run_id = UUID(str(preview(caller, rows(3), key="k")["run_id"]))
+    applied(caller, run_id, leave_out_shared=True)
+    steps = claim(caller)
+    inputs(caller, steps)
+    settle(caller, steps[:1])
+    settle(caller, steps[1:], Fail({"message": "no"}))
+    for function, arguments in {
+        "define_rule": """'{"name": "r"}'""", "define_channel": "'c', 'table'", "dlq_report": "",
+        "write_event": "'k', 'custom'", "validate_run_state": f"'{run_id}'",
+        "resolve": f"'{run_id}', array[{steps[1].step_id}]",
+        "retry_failed": f"'{run_id}', array[{steps[1].step_id}]",
+    }.items():  # fmt: skip
+        caller.execute(f"select * from rules.{function}({arguments})")
+    settle(caller, claim(caller))
+    later = UUID(str(preview(caller, rows(1, first=9))["run_id"]))
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    caller.execute("select * from rules.apply_at(%s, at => %s)", [later, soon])
+    caller.execute("select * from rules.apply_at(%s, revert_at => %s)", [later, soon])
+    caller.execute("select holdfast.run_schedule(%s)", [f"rules:revert:{later}"])
+    (task,) = [step for step in claim(caller) if step.kind == "revert:shop"]
+    caller.execute("select rules.revert(%s, %s)", [task.step_id, task.lease_id])
+    caller.execute("select * from rules.scheduled_task(%s, %s)", [task.step_id, task.lease_id])
+    caller.execute("select rules.apply_scheduled(%s, %s, %s)", [task.step_id, task.lease_id, later])
+    caller.execute("select * from rules.states_from_history(%s)", [later])
+    caller.execute("select * from rules.retry_all(%s)", [run_id])
+    for view in [*VIEWS, "channels"]:
+        caller.execute(f"select * from rules.{view}")
+
+
+def test_a_worker_of_one_tenant_applies_its_own_targets(login: Login, db: DB) -> None:
+    """R34, X-14"""
+    define(db)
+    runs = {tenant: UUID(str(preview(db, rows(1), tenant=tenant)["run_id"])) for tenant in ("a", "b")}
+    for run_id in runs.values():
+        applied(db, run_id)
+    worker = login("hf_worker", tenants=["a"])
+
+    steps = claim(worker)
+    settle(worker, steps, Done({"effect": "written"}))
+
+    assert [step.run_id for step in steps] == [runs["a"]]
+    assert (run(db, runs["a"])["status"], run(db, runs["b"])["status"]) == ("APPLIED", "QUEUED")

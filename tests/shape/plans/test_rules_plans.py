@@ -1,0 +1,150 @@
+"""Workers and people read what they need of rule runs and no more, beside many targets that are not admitted.
+
+Counted are the rows and index entries that the server really read (`reading.py`): on a connection that planned while
+the tables were empty, on a new one, and after ANALYZE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import Connection
+
+from holdfast.rules import reads
+from holdfast.testing import Template
+from rules.plans import applied, called, claim, define, inputs, preview, rows, settle, work
+from shape.plans.reading import counted, stock_connection
+
+DB = Connection[Any]
+WARM, NEW, ANALYZED = "planned on empty tables", "new, no statistics", "new, statistics"
+TARGETS = 20_000
+REFUSALS = 5_000
+BATCH = 50
+PAGE = 20
+REFUSED = [(f"NO-{number}", "minimum", "below the minimum", "EUR", 400, 320) for number in range(REFUSALS)]
+LAST = "select * from rules.rule_targets where rule_run_id = %s and id > %s order by id limit 20"
+JUDGED = """
+select j.target_id from rules.run_facts f cross join rules.judged_targets(f, %s, null, null, false) j
+ where f.run_id = %s
+"""
+PAGES = """
+select (select count(*) from holdfast.run_steps n
+         where n.run_id = p.run_id and n.step_id > p.after and n.step_id <= p.last)
+  from rules.pass_parts p where p.pass_id = %s order by p.last
+"""
+ITEMS = [f"SKU-{number}" for number in range(12_000, 12_000 + PAGE)]
+READS: dict[str, Callable[[DB, UUID], Sequence[Any]]] = {
+    "the first targets": lambda db, run: reads.targets_page(db, run, most=PAGE),
+    "later targets": lambda db, run: reads.targets_page(db, run, after=TARGETS // 2, most=PAGE),
+    "targets of a status": lambda db, run: reads.targets_page(db, run, most=PAGE, status="QUEUED"),
+    "targets of items": lambda db, run: reads.targets_of_items(db, run, ITEMS),
+    "targets by item or number": lambda db, run: [reads.target_of(db, run, item) for item in ITEMS],
+    "refusals": lambda db, run: reads.refusals_page(db, run, after=REFUSALS // 2, most=PAGE),
+}
+
+
+@pytest.fixture(scope="module")
+def crowded(template: Template) -> Iterator[tuple[str, DB, UUID]]:
+    """A DSN, a connection that was used before the load, and a large run: a window of it is due, the rest is not."""
+    with template.clone() as dsn, stock_connection(dsn) as warmed:
+        for table in (
+            "holdfast.steps",
+            "holdfast.run_steps",
+            "holdfast.runs",
+            "rules.target_values",
+            "rules.refused_items",
+            "rules.ledger",
+        ):
+            warmed.execute(f"alter table {table} set (autovacuum_enabled = off)")
+        define(warmed)
+        for number in range(8):
+            applied(warmed, preview(warmed, rows(2, first=number * 10))["run_id"])
+            work(warmed)
+        large = preview(warmed, rows(TARGETS, first=1000), REFUSED)["run_id"]
+        applied(warmed, large)
+        yield dsn, warmed, large
+
+
+@pytest.fixture(scope="module", params=[WARM, NEW, ANALYZED])
+def db(request: pytest.FixtureRequest, crowded: tuple[str, DB, UUID]) -> Iterator[DB]:
+    dsn, warmed, _ = crowded
+    if request.param == WARM:
+        yield warmed
+        return
+    if request.param == ANALYZED:
+        warmed.execute("analyze")
+    with stock_connection(dsn) as connection:
+        yield connection
+
+
+def finish(db: DB, count: int) -> None:
+    """Apply so many targets."""
+    settle(db, claim(db, batch=count))
+
+
+def test_a_worker_reads_its_batch_and_not_the_run(db: DB) -> None:
+    """Claim, values, settle and ledger: with thousands of targets that are not admitted"""
+    claim(db, batch=1)
+    steps, claimed = counted(db, lambda: claim(db, batch=BATCH))
+    _, read = counted(db, lambda: inputs(db, steps))
+    _, settled = counted(db, lambda: settle(db, steps))
+
+    assert len(steps) == BATCH
+    for one in (claimed, read, settled):
+        assert one.rows.total() < 40 * BATCH, one.most
+
+
+def test_a_small_run_reads_itself_and_not_the_large_one(db: DB) -> None:
+    """Preview, apply, retry: beside a run of the same channel that is open"""
+    answer, taken = counted(db, lambda: preview(db, rows(5, first=900), channel="shop"))
+    _, begun = counted(db, lambda: applied(db, answer["run_id"]))
+    db.execute("select holdfast.stop_run(%s)", [str(answer["run_id"])])
+    _, retried = counted(db, lambda: called(db, "retry_all", run_id=answer["run_id"]))
+    db.execute("select holdfast.stop_run(%s)", [str(answer["run_id"])])
+
+    for one in (taken, begun, retried):
+        assert one.rows.total() < 1500, one.most
+
+
+def test_a_retry_of_some_targets_reads_those_and_not_the_run(db: DB, crowded: tuple[str, DB, UUID]) -> None:
+    """A list of targets is looked up, not compared with each target: that would be quadratic"""
+    page = [target.id for target in reads.targets_of_items(db, crowded[2], ITEMS)]
+    judged, read = counted(db, lambda: db.execute(JUDGED, [page, crowded[2]]).fetchall())
+
+    assert [target for (target,) in judged] == page
+    assert read.rows.total() < 60 * PAGE, read.most
+
+
+def test_a_pass_is_planned_by_its_pages_and_not_by_its_targets(db: DB, crowded: tuple[str, DB, UUID]) -> None:
+    """The settle that ends a run plans three passes, and holds the run's row"""
+    finish(db, 1)
+    with db.transaction(force_rollback=True):
+        (answer,), read = counted(db, lambda: called(db, "reconcile", run_id=crowded[2]))
+        pages = [count for (count,) in db.execute(PAGES, [answer["pass_id"]])]
+
+    assert pages == [TARGETS // 2] * 2
+    assert read.rows["run_steps_pkey"] < PAGE, read.most
+    assert read.rows.total() < 500, read.most
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_for_people_is_bounded(db: DB, crowded: tuple[str, DB, UUID], name: str) -> None:
+    """A page of targets or refusals of a large run, or some of its items: also without statistics"""
+    page, read = counted(db, lambda: READS[name](db, crowded[2]))
+
+    assert len(page) == PAGE
+    assert read.rows.total() < 60 * PAGE, read.most
+
+
+def test_a_page_of_the_view_reads_a_page(crowded: tuple[str, DB, UUID]) -> None:
+    """With statistics: a view has no settings of its own"""
+    dsn, warmed, large = crowded
+    warmed.execute("analyze holdfast.steps, holdfast.run_steps, rules.target_values, rules.run_facts, rules.ledger")
+    with stock_connection(dsn) as db:
+        page, read = counted(db, lambda: db.execute(LAST, [large, 0]).fetchall())
+
+    assert len(page) == PAGE
+    assert read.rows.total() < 1000, read.most
