@@ -1,0 +1,132 @@
+"""`holdfast rules preview`: evaluates a rule on a channel's items and shows the plan."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.app_loader import load_app
+from holdfast.cli.options import parse_duration
+from holdfast.cli.render import AsJson, data, data_json, say
+from holdfast.errors import BadInput, NotFound, WrongState
+from holdfast.rules import reads
+from holdfast.rules.cli.parts import (
+    Actor,
+    AppOption,
+    parse_run,
+    plan_line,
+    refusal_line,
+    run_document,
+    target_document,
+    target_line,
+)
+from holdfast.rules.handle import RuleRun
+from holdfast.rules.language.read_file import read_rule
+from holdfast.rules.language.read_json import from_json
+from holdfast.rules.language.rule import Rule
+from holdfast.rules.rows import Difference, RuleRunRow
+
+EXAMPLE = "Example: holdfast rules preview summer.json --channel shop --app shop.prices:hf"
+SHOWN = 10  # targets, and refusals
+
+
+def preview(
+    rule: Annotated[str | None, typer.Argument(help="A file, or the name of a rule that is defined.")] = None,
+    *,
+    channel: Annotated[str | None, typer.Option("--channel", help="Where the prices are.")] = None,
+    items: Annotated[Path | None, typer.Option("--items", help="Items as CSV, instead of the channel's list.")] = None,
+    again: Annotated[str | None, typer.Option("--again", help="Plan this run anew, and show what differs.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Apply the plan at once.")] = False,
+    expires_in: Annotated[
+        timedelta,
+        typer.Option("--expires-in", parser=parse_duration, metavar="DURATION", help="How long it can be applied."),
+    ] = timedelta(hours=24),
+    named: AppOption = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="The tenant.")] = "default",
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a rule on a channel's items, and print what would change. Nothing is written outside Holdfast."""
+    if named is None:
+        raise BadInput("--app is missing: the channel is defined in an app", where="--app",
+                       next="write --app MODULE:NAME, or set HOLDFAST_APP")  # fmt: skip
+    if (rule is None) == (again is None) or (again is None and channel is None):
+        raise BadInput("give a rule and --channel, or --again RUN", where="RULE", next=EXAMPLE)
+    hf = load_app(named)
+    try:
+        old = None if again is None else hf.rules.run(parse_run(again)).summary
+        if old is not None and "undoes" in old.plan:
+            raise WrongState(f"run {old.id} is a rollback", where="--again",
+                             next=f"plan it anew: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
+        wanted = _rule(hf, str(rule)) if old is None else from_json(old.plan["rule"])
+        place = channel or (old.channel if old is not None else "")
+        source: Any = "api" if old is None else old.source
+        run = hf.rules.preview(wanted, channel=place, items=items, apply=apply, expires_in=expires_in, source=source,
+                               tenant=tenant, actor=actor)  # fmt: skip
+        difference = None if old is None else _difference(hf, old.id, run.id)
+        _report(run, difference, as_json=as_json)
+    finally:
+        hf.close()
+
+
+def _rule(hf: Any, given: str) -> Rule:
+    path = Path(given)
+    if path.suffix.lower() in {".json", ".csv"} or path.exists():
+        return read_rule(path)
+    with hf.rules.connection() as connection:
+        found = reads.rules(connection, given)
+    if not found:
+        raise NotFound(
+            f"there is no rule and no file {given}", where=given, next="list them: holdfast rules list --rules"
+        )
+    return from_json(found[0].definition)
+
+
+def _difference(hf: Any, old: UUID, new: UUID) -> Difference:
+    with hf.rules.connection() as connection:
+        return reads.difference(connection, old, new)
+
+
+def _report(run: RuleRun, difference: Difference | None, *, as_json: bool) -> None:
+    summary = run.summary
+    targets = _first(run.targets(), SHOWN)
+    refusals = _first(run.refusals(), SHOWN)
+    if as_json:
+        document = run_document(summary)
+        document["targets"] = [target_document(each) for each in targets]
+        if difference is not None:
+            document["differs"] = {"added": difference.added, "gone": difference.gone, "changed": difference.changed,
+                                   "same": difference.same}  # fmt: skip
+        data_json(document)
+        return
+    for each in targets:
+        data(target_line(each))
+    _more(summary.counts["targets"], len(targets), f"holdfast rules targets {run.id}")
+    for refusal in refusals:
+        data(refusal_line(refusal))
+    _more(summary.counts["refused"], len(refusals), f"holdfast rules targets {run.id} --refused")
+    if difference is not None:
+        data(f"Since then: {difference.added:,} items are new, {difference.gone:,} are gone, "
+             f"{difference.changed:,} differ, {difference.same:,} are the same")  # fmt: skip
+    data(plan_line(summary))
+    _then(summary)
+
+
+def _first(rows: Any, most: int) -> list[Any]:
+    return [row for row, _ in zip(rows, range(most), strict=False)]
+
+
+def _more(count: int, printed: int, command: str) -> None:
+    if count > printed:
+        data(f"  … {count - printed:,} more: {command}")
+
+
+def _then(run: RuleRunRow) -> None:
+    if run.status == "PREVIEW" and run.counts["targets"]:
+        say(f"then: holdfast rules apply {run.id} --plan {run.plan_hash[:8]}")
+    elif run.status != "PREVIEW":
+        say(f"{run.id}: {run.status}; to follow it: holdfast rules show {run.id}")

@@ -1,0 +1,192 @@
+"""Previews a rule: reads items, evaluates them and stores the plan. It writes nothing outside Holdfast.
+
+Everything is read and evaluated before the transaction begins, because a channel may be slow and a transaction must not
+be long. Until then results are spooled to a temporary file, so that memory stays flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from psycopg import Connection
+from psycopg.pq.abc import PGconn
+from psycopg.waiting import Ready, Wait
+
+from holdfast.connections.deadline import within
+from holdfast.errors import TooLarge
+from holdfast.failpoints import failpoint
+from holdfast.kernel import db
+from holdfast.kernel.call import Call
+from holdfast.rules import calls
+from holdfast.rules.language.evaluate import Change, Refusal, Unchanged, evaluator
+from holdfast.rules.language.items import Item
+from holdfast.rules.language.rule import Rule
+from holdfast.rules.language.write_json import to_json
+
+PATIENCE = timedelta(minutes=10)  # for one answer: a million targets take a minute
+IN_MEMORY = 4_000_000  # bytes of a spool; beyond them it is a file
+FLUSH_AFTER = 2_000  # lines
+BLOCK = 262_144
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": None})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A preview as it is stored: everything but its targets."""
+
+    rule: Rule
+    channel: str
+    source: str = "api"
+    metadata: Mapping[str, Any] | None = None
+    project_id: str | None = None
+    expires_in: timedelta = timedelta(hours=24)
+    parent_run_id: Any = None
+    key: str | None = None
+    actor: str | None = None
+    tenant: str = "default"
+
+
+class Spool:
+    """Lines for COPY, in memory while they are few."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._file: IO[bytes] = stack.enter_context(SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115 - the stack's
+        self._lines: list[str] = []
+        self.count = 0
+
+    def add(self, line: str) -> None:
+        """Add a line that ends in a newline."""
+        self._lines.append(line)
+        self.count += 1
+        if len(self._lines) >= FLUSH_AFTER:
+            self._flush()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Return everything, in blocks."""
+        self._flush()
+        self._file.seek(0)
+        while block := self._file.read(BLOCK):
+            yield block
+
+    def _flush(self) -> None:
+        self._file.write("".join(self._lines).encode("utf-8", "replace"))
+        self._lines.clear()
+
+
+class Evaluated:
+    """What a rule makes of items: targets and refusals as spools, everything else as counts."""
+
+    def __init__(self, rule: Rule, stack: ExitStack) -> None:
+        self._rule = rule
+        self._evaluate = evaluator(rule)
+        self._flags = f"{'t' if rule.writes_price else 'f'}\t{'t' if rule.writes_compare_at else 'f'}\n"
+        self.targets = Spool(stack)
+        self.refusals = Spool(stack)
+        self.unchanged = 0
+        self.not_selected = 0
+
+    def take(self, items: Iterator[Item | Refusal]) -> None:
+        """Evaluate all items."""
+        most = self._rule.guard.most_targets
+        for item in items:
+            verdict = item if isinstance(item, Refusal) else self._evaluate(item)
+            if type(verdict) is Change:
+                self._add_target(verdict)
+                if most is not None and self.targets.count > most:
+                    raise TooLarge(
+                        f"rule {self._rule.name} may change {most} items per run, and this run has more",
+                        where="most_targets",
+                        next="select fewer items, or raise most_targets",
+                    )
+            elif type(verdict) is Unchanged:
+                if verdict.is_selected:
+                    self.unchanged += 1
+                else:
+                    self.not_selected += 1
+            elif type(verdict) is Refusal:
+                self._add_refusal(verdict)
+
+    def _add_target(self, change: Change) -> None:
+        item, before, after = change
+        was, now = before.compare_at, after.compare_at
+        self.targets.add(
+            f"{_text(item.id)}\t{before.currency}\t{before.unit_amount}\t{after.unit_amount}\t"
+            f"{chr(92) + 'N' if was is None else was}\t{chr(92) + 'N' if now is None else now}\t{self._flags}"
+        )
+
+    def _add_refusal(self, refusal: Refusal) -> None:
+        before, after = refusal.before, refusal.after
+        values = (
+            _text(refusal.item_id),
+            _text(refusal.reason),
+            _text(refusal.message),
+            None if before is None else before.currency,
+            None if before is None else before.unit_amount,
+            None if after is None else _stored(after.unit_amount),
+        )
+        self.refusals.add("\t".join("\\N" if value is None else str(value) for value in values) + "\n")
+
+
+def _text(value: str) -> str:
+    return value if value.isalnum() else value.translate(_ESCAPES)
+
+
+def _stored(units: int | None) -> int | None:
+    """Leave out a refused amount that the database could not hold."""
+    return units if units is not None and abs(units) < 2**63 else None
+
+
+@contextmanager
+def evaluated(rule: Rule, items: Iterator[Item | Refusal]) -> Iterator[Evaluated]:
+    """Evaluate a rule on all items; the spools live as long as the block."""
+    with ExitStack() as stack:
+        verdicts = Evaluated(rule, stack)
+        verdicts.take(items)
+        yield verdicts
+
+
+def stored(connection: Connection[Any], verdicts: Evaluated, request: Request, *, apply: bool = False) -> calls.Preview:
+    """Store a preview in one transaction, and with `apply` queue it in the same one."""
+    with within(connection, PATIENCE), connection.transaction():
+        db.run(connection, calls.stage_targets(request.channel, request.tenant))
+        with connection.cursor() as cursor:
+            for statement, spool in ((calls.COPY_TARGETS, verdicts.targets), (calls.COPY_REFUSALS, verdicts.refusals)):
+                if spool.count:
+                    with cursor.copy(statement) as copy:
+                        for block in spool.blocks():
+                            copy.write(block)
+                            connection.wait(_sent(connection.pgconn))
+        preview = db.run(connection, _take(request, verdicts.unchanged))[0]
+        if apply:
+            db.run(connection, calls.apply(preview.run_id, actor=request.actor))
+        failpoint("before_preview_commit")
+    failpoint("after_preview_commit")
+    return preview
+
+
+def _sent(pgconn: PGconn) -> Generator[Wait, Ready | int, None]:
+    """Wait until the server has taken what was written: libpq keeps all of it in memory if the server is slower."""
+    while pgconn.flush():
+        while not (yield Wait.W):
+            continue
+
+
+def _take(request: Request, unchanged: int) -> Call[calls.Preview]:
+    return calls.take_preview(
+        to_json(request.rule),
+        request.channel,
+        unchanged=unchanged,
+        source=request.source,
+        metadata=request.metadata,
+        project_id=request.project_id,
+        expires_in=request.expires_in,
+        parent_run_id=request.parent_run_id,
+        key=request.key,
+        actor=request.actor,
+        tenant=request.tenant,
+    )

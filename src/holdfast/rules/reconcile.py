@@ -1,0 +1,190 @@
+"""The handler of passes: it reads what a channel shows for each price that a run wrote last, and records what differs.
+
+A step pages through 10,000 targets. Each page is one read, under the channel's limit, and is stored in the transaction
+that moves the step's cursor. A read that fails is repeated, then halved until the item that cannot be read stands
+alone. If nothing can be read at all, whole pages are unverifiable: a pass ends, whatever the channel does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from holdfast.errors import OutsideError, RateLimited
+from holdfast.failpoints import failpoint
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.limits import KindLimits
+from holdfast.handlers.registry import Handler, RetryPolicy
+from holdfast.handlers.signature import Signature
+from holdfast.kernel.call import Call
+from holdfast.models import Continue, Retry, Snooze
+from holdfast.rules import reconcile_calls as calls
+from holdfast.rules.channel import ChannelCall, Registered, Write
+from holdfast.rules.language.checks import compiled_checks
+from holdfast.rules.language.evaluate import Refusal
+from holdfast.rules.language.guard import Guard
+from holdfast.rules.language.money import Price
+from holdfast.rules.language.read_json import from_json
+from holdfast.rules.reconcile_calls import CheckedTarget, FoundMismatch
+
+RECORD = "select rules.record_page(%s, %s, %s, %s, %s, %s::jsonb)"
+CORRECT = "select rules.correct(%s, %s, %s)"
+BUSY_FOR = timedelta(seconds=16)  # where the channel does not say how long
+TRIES = 3  # reads of a page, before it is halved
+MOST_CORRECTED = 100  # targets of a correction that nobody looks at
+ROW = 3  # items in a row that cannot be read, before whole pages are given up
+BUGS = RetryPolicy(limit=4, base=2, growth=2, longest=64, jitter=0.2)
+
+
+class PassCtx(Ctx):
+    """A handler's context that also makes calls of the face, apart from its transaction."""
+
+    __slots__ = ()
+
+    def make(self, call: Call[Any]) -> list[Any]:
+        """Make a call; raise LeaseLost if the step is no longer ours."""
+        return self._make(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a step of a pass is doing: the cursor of the step, as a value. How far it came is in its row."""
+
+    page: int = 0  # how many were read
+    size: int | None = None  # targets of the next read; None: as many as the channel takes
+    row: int = 0  # items in a row that could not be read
+    attempt: int = 0  # of the step, when this read was decided on: the attempts since then failed
+
+    def gives_up(self, targets: int) -> bool:
+        """Return whether targets that cannot be read are recorded as unverifiable, not read in halves."""
+        return self.row >= ROW or targets == 1
+
+
+def handler_of(registered: Registered) -> Handler:
+    """Return the handler that serves the passes over a channel's runs."""
+    function = _function(registered)
+    return Handler(
+        kind=f"reconcile:{registered.name}",
+        function=function,
+        signature=Signature(function),
+        is_async=False,
+        uses_cpu=False,
+        queue=registered.place,
+        retry=BUGS,
+        lease=max(timedelta(seconds=300), registered.target_timeout * 3),
+        timeout=registered.target_timeout,
+        face="rules",
+        context=PassCtx,
+        limited=KindLimits(limits=(registered.place,)),
+    )
+
+
+def _function(registered: Registered) -> Callable[..., Any]:
+    def check(ctx: PassCtx, correct: bool = False) -> dict[str, Any]:
+        return _corrected(ctx) if correct else _checked(ctx, registered)
+
+    check.__name__ = check.__qualname__ = f"reconcile {registered.name}"
+    return check
+
+
+def _checked(ctx: PassCtx, registered: Registered) -> dict[str, Any]:
+    progress = Progress(**(ctx.cursor or {}))
+    most = registered.batch if progress.size is None else min(progress.size, registered.batch)
+    page: list[CheckedTarget] = ctx.make(calls.page_targets(ctx.step_id, ctx.lease_id, most))
+    if not page:
+        return {"pages": progress.page}
+    due = [each for each in page if each.standing != "superseded"]
+    try:
+        shown = registered.channel.read([each.item_id for each in due], _call(ctx, registered)) if due else {}
+    except RateLimited as error:
+        raise Snooze(error.retry_after or BUSY_FOR, pause=registered.place) from error
+    except OutsideError as error:
+        return _unread(ctx, progress, page, error)
+    findings = [found for each in due if (found := _judged(each, shown.get(each.item_id))) is not None]
+    grown = None if progress.size is None or progress.size * 2 >= registered.batch else progress.size * 2
+    return _recorded(ctx, page, findings, Progress(progress.page + 1, grown, 0, ctx.attempt))
+
+
+def _unread(ctx: PassCtx, progress: Progress, page: Sequence[CheckedTarget], error: OutsideError) -> dict[str, Any]:
+    """Go on after a read that failed: read again later, read half of it, or record what cannot be read."""
+    if progress.size is None and progress.row < ROW and ctx.attempt - progress.attempt < TRIES:
+        raise Retry({"message": error.what, "class": error.code or "SERVER_ERROR"}, error.retry_after) from error
+    if not progress.gives_up(len(page)):
+        raise Continue(asdict(Progress(progress.page, max(len(page) // 2, 1), progress.row, ctx.attempt))) from error
+    unread = [
+        _finding(each, "unknown" if each.standing == "unknown" else "unverifiable", None, error.what)
+        for each in page
+        if each.standing != "superseded"
+    ]
+    row = progress.row + 1
+    return _recorded(ctx, page, unread, Progress(progress.page + 1, 1 if row < ROW else None, row, ctx.attempt))
+
+
+def _recorded(
+    ctx: PassCtx, page: Sequence[CheckedTarget], findings: list[dict[str, Any]], after: Progress
+) -> dict[str, Any]:
+    """Store a page and move the cursor, in one transaction."""
+    superseded = sum(each.standing == "superseded" for each in page)
+    checked = sum(each.standing != "unknown" for each in page)
+    failpoint("page_checked")
+    with ctx.transaction() as tx:
+        given = (ctx.step_id, ctx.lease_id, page[-1].target_id, checked, superseded, json.dumps(findings))
+        tx.execute(RECORD, given)
+        failpoint("page_recorded")
+        raise Continue(asdict(after))
+
+
+def _judged(target: CheckedTarget, found: Price | Refusal | None) -> dict[str, Any] | None:
+    """Return what differs; None if the channel shows what was written."""
+    if found is None:
+        return _finding(target, "unknown" if target.standing == "unknown" else "unverifiable", None, "there is no item")
+    if isinstance(found, Refusal):
+        return _finding(target, "unknown" if target.standing == "unknown" else "unverifiable", None, found.message)
+    if target.standing == "unknown":
+        return _finding(target, "unknown", found, "its outcome was unknown")
+    expected = Price(target.expected, target.expected_compare_at, target.currency)
+    write = Write(target.item_id, expected, expected, target.writes_price, target.writes_compare_at)
+    return None if write.shows(found, expected) else _finding(target, "mismatch", found, None)
+
+
+def _finding(target: CheckedTarget, finding: str, found: Price | None, message: str | None) -> dict[str, Any]:
+    return {
+        "target_id": target.target_id,
+        "finding": finding,
+        "actual": None if found is None else found.unit_amount,
+        "actual_compare_at": None if found is None else found.compare_at,
+        "actual_currency": None if found is None else found.currency,
+        "message": message,
+    }
+
+
+def _corrected(ctx: PassCtx) -> dict[str, Any]:
+    """Plan the correction of what the pass found, in the transaction that completes this step."""
+    found: list[FoundMismatch] = ctx.make(calls.pass_mismatches(ctx.step_id, ctx.lease_id))
+    if not found:
+        return {"correction": None}
+    guard = from_json(found[0].rule).guard
+    is_safe = len(found) <= MOST_CORRECTED and all(_is_safe(guard, each) for each in found)
+    with ctx.transaction() as tx:
+        row = tx.execute(CORRECT, (ctx.step_id, ctx.lease_id, is_safe)).fetchone()
+        failpoint("correction_planned")
+    return {"correction": None if row is None or row[0] is None else str(row[0])}
+
+
+def _is_safe(guard: Guard, each: FoundMismatch) -> bool:
+    """Return whether the way from what is there to what is expected keeps the rule's guardrails."""
+    if each.actual is None:
+        return False
+    before = each.actual
+    checks = compiled_checks(guard, each.currency)
+    return not any(check.breaks(before, each.expected, None) for check in checks if before != each.expected)
+
+
+def _call(ctx: PassCtx, registered: Registered) -> ChannelCall:
+    left = ctx.time_left()
+    most = registered.request_timeout
+    timeout = most if left is None else max(min(most, left - timedelta(seconds=1)), timedelta(seconds=0.1))
+    return ChannelCall(timeout, str(ctx.run_id))

@@ -1,0 +1,118 @@
+"""Where a preview takes its items from: the channel, or a table, CSV or iterable of the caller's.
+
+Items of the caller's are completed with what the channel shows, because a plan begins with the channel's prices.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import BadInput
+from holdfast.rules.channel import Channel, ChannelCall
+from holdfast.rules.language.evaluate import Refusal
+from holdfast.rules.language.items import Item, ItemRefused, amount, check_id
+from holdfast.rules.language.money import Price
+
+READ_AT_ONCE = 1000  # items of one read
+Given = Item | Refusal | Mapping[str, Any] | str
+Source = Channel | Path | Iterable[Given] | None
+_OWN = {"id", "sku", "cost", "tags", "fields", "price", "compareAt", "currency"}
+
+
+def items_of(source: Source, channel: Channel, call: ChannelCall) -> Iterator[Item | Refusal]:
+    """Return the items of a preview, one after the other."""
+    if source is None:
+        return channel.items(call)
+    if isinstance(source, Channel):
+        return _completed(source.items(call), channel, call)
+    if isinstance(source, Path):
+        return _completed(_of_csv(source), channel, call)
+    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        raise BadInput(f"items must be a Path to a CSV file, a Table or an iterable, got {source!r:.60}", where="items",
+                       next='use Path("items.csv")')  # fmt: skip
+    return _completed(source, channel, call)
+
+
+def _completed(given: Iterable[Given], channel: Channel, call: ChannelCall) -> Iterator[Item | Refusal]:
+    """Read what the channel shows for each item, many at a time."""
+    rows = iter(given)
+    while chunk := list(itertools.islice(rows, READ_AT_ONCE)):
+        described = [_described(each) for each in chunk]
+        ids = [each[0] for each in described if not isinstance(each, Refusal)]
+        shown = channel.read(ids, call) if ids else {}
+        for each in described:
+            yield each if isinstance(each, Refusal) else _with_price(each[0], each[1], shown)
+
+
+def _described(given: Given) -> Refusal | tuple[str, Mapping[str, Any]]:
+    """Return an item's id and what the caller says about it."""
+    try:
+        if isinstance(given, Refusal):
+            return given
+        if isinstance(given, Item):
+            return given.id, {"sku": given.sku, "units": given.cost, "tags": given.tags, "fields": given.fields}
+        if isinstance(given, Mapping):
+            if unknown := next((name for name in given if name not in _OWN), None):
+                raise ItemRefused(f"an item has no {unknown!r:.40}", reason="item_invalid",
+                                  item_id=str(given.get("id", given.get("sku", "?"))))  # fmt: skip
+            return check_id(given.get("id", given.get("sku"))), given
+        return check_id(given), {}
+    except ItemRefused as error:
+        return Refusal(error.item_id, error.reason, error.what)
+
+
+def _with_price(item_id: str, about: Mapping[str, Any], shown: Mapping[str, Price | Refusal]) -> Item | Refusal:
+    price = shown.get(item_id)
+    if price is None:
+        return Refusal(item_id, "not_found", "the channel has no such item")
+    if isinstance(price, Refusal):
+        return price
+    try:
+        cost = about.get("cost")
+        units = about.get("units") if cost is None else amount(cost, price.currency, "cost", item_id)
+    except ItemRefused as error:
+        return Refusal(item_id, error.reason, error.what, price)
+    sku = about.get("sku")
+    tags = tuple(map(str, about.get("tags") or ()))
+    return Item(item_id, price.unit_amount, price.currency, price.compare_at, units,
+                item_id if sku is None else str(sku), tags, about.get("fields") or {})  # fmt: skip
+
+
+def _of_csv(path: Path) -> Iterator[Given]:
+    """Read items from CSV: id or sku, optionally cost and tags (separated by commas); other columns are fields."""
+    try:
+        file = path.open(encoding="utf-8-sig", newline="")  # a byte order mark is skipped
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}", where=str(path)) from None
+    with file:
+        rows = csv.reader(file, strict=True)
+        try:
+            header = [cell.strip() for cell in next(rows, [])]
+            _check_header(header, path)
+            for row in rows:
+                if row:
+                    yield _of_row(header, row, rows.line_num)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadInput(f"{path} is not valid CSV in UTF-8: {error}", where=f"line {rows.line_num}") from None
+
+
+def _check_header(header: Sequence[str], path: Path) -> None:
+    if len(set(header)) != len(header) or not {"id", "sku"} & set(header):
+        raise BadInput(f"{path} must have a column id or sku, and each column once, got {', '.join(header)!r:.80}",
+                       where="line 1", next="write the header: sku,cost,tags")  # fmt: skip
+
+
+def _of_row(header: Sequence[str], row: Sequence[str], line: int) -> Given:
+    if len(row) != len(header):
+        name = row[0][:100] or "?"
+        return Refusal(name, "item_invalid", f"line {line} has {len(row)} cells, and the header {len(header)}")
+    cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+    about: dict[str, Any] = {name: cell for name, cell in cells.items() if name in _OWN and cell}
+    if "tags" in about:
+        about["tags"] = [tag.strip() for tag in about["tags"].split(",")]
+    about["fields"] = {name: cell for name, cell in cells.items() if name not in _OWN}
+    return about

@@ -1,0 +1,235 @@
+"""The SQL of a table as a channel: it checks the table's columns, pages through it, reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
+
+from psycopg import Connection, sql
+
+from holdfast.errors import BadDefinition
+from holdfast.kernel.arrays import Texts
+from holdfast.rules.channel import Write
+from holdfast.rules.language.currencies import EXPONENTS
+from holdfast.spelling import did_you_mean
+
+_KEYS: Final[dict[str, str]] = {  # types of keys, and how an id is cast to them
+    "text": "text", "character varying": "text", "bigint": "bigint", "integer": "bigint", "smallint": "bigint",
+    "uuid": "uuid",
+}  # fmt: skip
+_WHOLE: Final = ("bigint", "integer")
+_TEXT: Final = ("text", "character varying", "character")
+_SUFFIXES: Final[dict[str, str]] = {  # which make a number of major units of one of minor units
+    currency: f"e-{places}" if places else "" for currency, places in EXPONENTS.items()
+}
+_FOUND: LiteralString = """
+select a.attname::text, format_type(a.atttypid, null),
+       exists (select from pg_index i
+                where i.indrelid = a.attrelid and i.indisunique and i.indisvalid and i.indpred is null
+                  and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
+  from pg_attribute a
+ where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
+"""
+
+
+class Columns(NamedTuple):
+    """The names of a table and of its columns."""
+
+    table: tuple[str, ...]
+    key: str
+    price: str
+    currency: str | None
+    compare_at: str | None
+    cost: str | None
+    sku: str | None
+    tags: str | None
+    fields: tuple[str, ...]
+
+    @property
+    def named(self) -> str:
+        """The table's name as SQL writes it."""
+        return sql.Identifier(*self.table).as_string(None)
+
+
+def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool) -> str:
+    """Return the type that ids are cast to; raise BadDefinition unless the table has its columns, of fitting types."""
+    rows = connection.execute(_FOUND, [columns.named]).fetchall()
+    found = {name: (kind, is_unique) for name, kind, is_unique in rows}
+    if not found:
+        raise BadDefinition(
+            f"there is no table {columns.named}", where="table", next="check its name and the search_path"
+        )
+    kind, is_unique = _column(found, columns.key, "key")
+    if kind not in _KEYS:
+        raise BadDefinition(
+            f"the key {columns.key} is {kind}", where="key", next="use a column of text, bigint or uuid"
+        )
+    if not is_unique:
+        raise BadDefinition(f"the key {columns.key} is not unique", where="key", next="add a unique index on it alone")
+    amounts = _WHOLE if is_minor else ("numeric", *_WHOLE)
+    for what, name, kinds in (
+        ("price", columns.price, amounts),
+        ("compare_at", columns.compare_at, amounts),
+        ("cost", columns.cost, amounts),
+        ("currency_column", columns.currency, _TEXT),
+        ("sku", columns.sku, (*_TEXT, *_KEYS)),
+        ("tags", columns.tags, ("text[]", "character varying[]")),
+    ):
+        if name is not None and (has := _column(found, name, what)[0]) not in kinds:
+            raise BadDefinition(
+                f"the {what} column {name} is {has}", where=what, next=f"it must be {' or '.join(kinds)}"
+            )
+    for name in columns.fields:
+        _column(found, name, "fields")
+    return _KEYS[kind]
+
+
+def _column(found: dict[str, tuple[str, bool]], name: str, what: str) -> tuple[str, bool]:
+    if name not in found:
+        raise BadDefinition(f"the table has no column {name}", where=what, next=did_you_mean(name, found))
+    return found[name]
+
+
+class Statements:
+    """The statements of one table, written once."""
+
+    def __init__(self, columns: Columns, key_type: str, *, is_minor: bool) -> None:
+        self.key_type = key_type
+        self._amounts = sql.SQL("%s::bigint[]" if is_minor else "%s::numeric[]")
+        self._suffixes = dict.fromkeys(EXPONENTS, "") if is_minor else _SUFFIXES
+        self._columns = columns
+        self._page = self._page_sql()
+        self._read = self._read_sql()
+        self._write = {each: self._write_sql(with_compare_at=each) for each in (False, True)}
+
+    def page(self, connection: Connection[Any], after: Any, most: int) -> list[Any]:
+        """Return the next rows by key: key, price, compare-at, currency, cost, sku, tags and fields."""
+        first, more = self._page
+        if after is None:
+            return connection.execute(first, [most]).fetchall()
+        return connection.execute(more, [after, most]).fetchall()
+
+    def read(self, connection: Connection[Any], ids: Sequence[str]) -> list[Any]:
+        """Return id, price, compare-at and currency of those that exist."""
+        return connection.execute(self._read, [list(ids)]).fetchall()
+
+    def write(self, connection: Connection[Any], writes: Sequence[Write]) -> list[Any]:
+        """Compare and set; return place, whether it was written, and otherwise what is there, of those that exist.
+
+        Places begin with 1. Arrays are written in one go, because the driver would inspect each item in turn.
+        """
+        if not writes:
+            return []
+        suffixes = self._suffixes
+        price_of = [(write, suffixes[write.after.currency]) for write in writes]
+        given: list[Any] = [
+            Texts(write.item_id for write in writes),
+            _array(_amount(write.before.unit_amount, end) if write.writes_price else "null" for write, end in price_of),
+            _array(_amount(write.after.unit_amount, end) if write.writes_price else "null" for write, end in price_of),
+        ]
+        if self._columns.currency is not None:
+            given.append(Texts(write.after.currency for write in writes))
+        with_compare_at = any(write.writes_compare_at for write in writes)
+        if with_compare_at:
+            given += [
+                _array("t" if write.writes_compare_at else "f" for write in writes),
+                _array(_amount(write.before.compare_at, end) for write, end in price_of),
+                _array(_amount(write.after.compare_at, end) for write, end in price_of),
+            ]
+        return connection.execute(self._write[with_compare_at], given).fetchall()
+
+    def _column(self, name: str | None) -> sql.Composable:
+        return sql.SQL("null") if name is None else sql.Identifier("t", name)
+
+    def _page_sql(self) -> tuple[bytes, bytes]:
+        columns = self._columns
+        own = [columns.price, columns.compare_at, columns.currency, columns.cost, columns.sku, columns.tags]
+        chosen = sql.SQL(", ").join([self._column(name) for name in [*own, *columns.fields]])
+        parts = {"key": sql.Identifier("t", columns.key), "chosen": chosen, "table": sql.Identifier(*columns.table)}
+        first = sql.SQL("select {key}, {chosen} from {table} t order by {key} limit %s").format(**parts)
+        more = sql.SQL("select {key}, {chosen} from {table} t where {key} > %s order by {key} limit %s").format(**parts)
+        return first.as_bytes(None), more.as_bytes(None)
+
+    def _read_sql(self) -> bytes:
+        columns = self._columns
+        return (
+            sql.SQL(
+                "select u.id, {price}, {compare_at}, {currency} from unnest(%s::text[]) u (id) "
+                "join {table} t on {key} = u.id::{key_type}"
+            )
+            .format(
+                price=self._column(columns.price),
+                compare_at=self._column(columns.compare_at),
+                currency=self._column(columns.currency),
+                table=sql.Identifier(*columns.table),
+                key=sql.Identifier("t", columns.key),
+                key_type=sql.SQL(
+                    "text" if self.key_type == "text" else "bigint" if self.key_type == "bigint" else "uuid"
+                ),
+            )
+            .as_bytes(None)
+        )
+
+    def _write_sql(self, *, with_compare_at: bool) -> bytes:
+        """Lock the rows in the order of their keys, and update those that show what the preview saw.
+
+        The comparison stands in the UPDATE itself, so it holds for the newest version of each row.
+        """
+        columns = self._columns
+        compare = columns.compare_at if with_compare_at else None
+        price = sql.Identifier(columns.price)
+        names = ["id", "price_before", "price_after"]
+        arrays = [sql.SQL("%s::text[]"), self._amounts, self._amounts]
+        sets = [sql.SQL("{0} = coalesce(w.price_after, t.{0})").format(price)]  # null: the price is kept
+        tests = [sql.SQL("(w.price_after is null or t.{0} is not distinct from w.price_before)").format(price)]
+        if columns.currency is not None:
+            names.append("currency")
+            arrays.append(sql.SQL("%s::text[]"))
+            tests.append(sql.SQL("t.{0} = w.currency").format(sql.Identifier(columns.currency)))
+        if with_compare_at:
+            names += ["sets_compare_at", "compare_before", "compare_after"]
+            arrays += [sql.SQL("%s::boolean[]"), self._amounts, self._amounts]
+        if compare is not None:
+            own = sql.Identifier(compare)
+            sets.append(sql.SQL("{0} = case when w.sets_compare_at then w.compare_after else t.{0} end").format(own))
+            tests.append(sql.SQL("(not w.sets_compare_at or t.{0} is not distinct from w.compare_before)").format(own))
+        return (
+            sql.SQL(
+                "with wanted as (select u.*, u.id::{key_type} as key from unnest({arrays}) with ordinality "
+                "u ({names}, place)), "
+                "shown as (select w.place, {price} as price, {compare_at} as compare_at, {currency} as currency "
+                "from wanted w join {table} t on {key} = w.key order by {key} for update of t), "
+                "written as (update {table} t set {sets} from wanted w "
+                "where {key} = w.key and w.place in (select s.place from shown s) and {tests} "  # after the locks
+                "returning w.place) "
+                "select s.place, x.place is not null, "
+                "case when x.place is null then s.price end, case when x.place is null then s.compare_at end, "
+                "case when x.place is null then s.currency end "
+                "from shown s left join written x on x.place = s.place"
+            )
+            .format(
+                key_type=sql.SQL(
+                    "text" if self.key_type == "text" else "bigint" if self.key_type == "bigint" else "uuid"
+                ),
+                arrays=sql.SQL(", ").join(arrays),
+                names=sql.SQL(", ").join(map(sql.Identifier, names)),
+                price=self._column(columns.price),
+                compare_at=self._column(columns.compare_at),
+                currency=self._column(columns.currency),
+                table=sql.Identifier(*columns.table),
+                key=sql.Identifier("t", columns.key),
+                sets=sql.SQL(", ").join(sets),
+                tests=sql.SQL(" and ").join(tests),
+            )
+            .as_bytes(None)
+        )
+
+
+def _array(items: Iterable[str]) -> str:
+    """Return an array as PostgreSQL reads it, of items that need no quotes."""
+    return f"{{{','.join(items)}}}"
+
+
+def _amount(units: int | None, suffix: str) -> str:
+    """Return an amount as PostgreSQL reads it: 4990e-2 is 49.90."""
+    return "null" if units is None else f"{units}{suffix}"

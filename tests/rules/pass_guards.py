@@ -1,0 +1,87 @@
+"""What the guards of passes are for, as short stories, and engines that lack one: each fails its story."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from holdfast.models import ClaimedStep
+from kernel.steps import value
+from properties.guards import login_for
+from properties.mutants import Cut, mutant
+from properties.scenarios import DB
+from rules.plans import applied, claim, ids, preview, previewed, refused, rows, work
+
+PAGE = "select rules.page_targets(%s, %s, 10)"
+
+
+def _sold(db: DB) -> UUID:
+    run_id = previewed(db, 3)
+    applied(db, run_id)
+    work(db)
+    return run_id
+
+
+def _page_of(db: DB, run_id: UUID) -> ClaimedStep:
+    """Begin a pass over a run, and claim its only page."""
+    db.execute("select rules.reconcile(%s)", [run_id])
+    (page,) = claim(db)
+    return page
+
+
+def who_lost_its_lease_reads_no_page(db: DB) -> None:
+    """R3"""
+    page = _page_of(db, _sold(db))
+    assert refused(db, PAGE, [page.step_id, page.lease_id + 1000]) == "RN002"
+
+
+def who_lost_its_lease_corrects_nothing(db: DB) -> None:
+    """R3"""
+    page = _page_of(db, _sold(db))
+    statement = "select rules.pass_mismatches(%s, %s)"
+    assert refused(db, statement, [page.step_id, page.lease_id + 1000]) == "RN002"
+
+
+def a_login_reads_pages_of_its_tenants(db: DB) -> None:
+    """R34"""
+    page = _page_of(db, _sold(db))
+    with login_for(db, "hf_worker", "b") as other:
+        assert refused(other, PAGE, [page.step_id, page.lease_id]) == "RN002"
+
+
+def what_a_later_run_wrote_is_superseded(db: DB) -> None:
+    """A-81, C-12"""
+    first = _sold(db)
+    second = UUID(str(preview(db, rows(2))["run_id"]))
+    applied(db, second)
+    work(db)
+    page = _page_of(db, first)
+    found = db.execute("select standing from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id]).fetchall()
+    assert [standing for (standing,) in found] == ["superseded", "superseded", "check"]
+
+
+def a_page_that_is_recorded_again_is_one_event(db: DB) -> None:
+    """A-77: the key of a mismatch has no time in it"""
+    run_id = _sold(db)
+    page = _page_of(db, run_id)
+    finding = {"target_id": ids(db, run_id)[0], "finding": "mismatch", "actual": 1, "actual_currency": "EUR"}
+    for _ in range(2):
+        db.execute("select rules.record_page(%s, %s, null, 3, 0, %s)", [page.step_id, page.lease_id, Jsonb([finding])])
+    assert value(db, "select count(*) from rules.events where event_type like '%%mismatch'") == 1
+
+
+# fmt: off
+PASS_GUARDS = [
+    mutant("a page without the lease", who_lost_its_lease_reads_no_page,
+           Cut("rules.held_part", "lease", "where p.step_id = held_part.step_id")),
+    mutant("a correction without the lease", who_lost_its_lease_corrects_nothing,
+           Cut("rules.held_pass", "lease", "where s.id = held_pass.step_id")),
+    mutant("pages of any tenant", a_login_reads_pages_of_its_tenants, Cut("rules.held_part", "tenant", ";")),
+    mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
+           Cut("rules.page_targets", "superseded")),
+    mutant("a mismatch key with a time", a_page_that_is_recorded_again_is_one_event,
+           Cut("rules.record_page", "key",
+               "select clock, format('%s:%s:mismatch:%s:%s', x.run_id, x.step_id, pass.no, clock), pass.tenant,")),
+]
+# fmt: on

@@ -1,0 +1,171 @@
+"""The document's invariants: refused by the database, and listed by violations() where somebody got around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from kernel.steps import value, violations
+from rules.plans import applied, claim, define, fails, ids, preview, previewed, refused, row, rows, work
+
+DB = Connection[Any]
+APPLIED = "update holdfast.runs set state = 'APPLIED', finished_at = holdfast.clock() where id = %s"
+
+DONE = """update holdfast.steps set state = 'APPLIED', finished_at = holdfast.clock(), lease_id = null,
+          lease_owner = null, lease_until = null where state = 'APPLYING'"""
+
+
+def test_times_of_a_run_follow_each_other(db: DB) -> None:
+    """A-110, A-111"""
+    run_id = previewed(db, 1)
+    applied(db, run_id)
+    work(db)
+
+    for column, other in (("queued_at", "started_at"), ("started_at", "finished_at")):
+        change = f"update holdfast.runs set {column} = {other} + interval '1 s' where id = %s"
+        assert refused(db, change, [run_id]) == "23514"
+
+
+@pytest.mark.unsound
+def test_a_run_is_not_called_applied_by_hand_while_a_target_is_not(db: DB) -> None:
+    """A-112: a target that was left out does not count"""
+    run_id = previewed(db, 2)
+    applied(db, run_id, only_ids=ids(db, run_id)[:1])
+    claim(db)
+    assert refused(db, APPLIED, [run_id]) == "RN001"
+
+    db.execute("set session_replication_role = replica")
+    db.execute(DONE)
+    db.execute("reset session_replication_role")
+    assert refused(db, APPLIED, [run_id]) is None
+
+
+def test_attempts_are_never_negative_and_applied_targets_have_a_time(db: DB) -> None:
+    """A-113, A-115"""
+    run_id = previewed(db, 1)
+    applied(db, run_id)
+    assert refused(db, "update holdfast.steps set failures = -1") == "23514"
+    claim(db)
+
+    undated = "update holdfast.steps set state = 'APPLIED', lease_id = null, lease_owner = null, lease_until = null"
+    assert refused(db, undated) == "RN001"
+
+
+def test_a_plan_its_values_and_versions_cannot_be_changed(db: DB) -> None:
+    previewed(db, 1)
+    db.execute("set role hf_owner")
+    try:
+        for change in (
+            "update rules.plans set plan_hash = repeat('0', 64)",
+            "update rules.target_values set price_after = 1",
+            "update rules.rule_versions set version = 2",
+            "delete from rules.rule_versions",
+            "truncate rules.plans",
+        ):
+            assert refused(db, change) == "RN008", change
+    finally:
+        db.execute("reset role")
+
+
+BROKEN = {
+    "plan_is_as_hashed": "update rules.target_values set price_after = 7 where item_id = 'SKU-1'",
+    "rule_run_has_a_plan": "delete from rules.plans",
+    "plan_has_its_targets": "update rules.plans set targets = 9",
+    "rule_run_is_open_as_its_facts_say": "update rules.run_facts set is_open = true",
+    "included_is_counted": "update rules.run_facts set included = 9",
+    "applied_run_has_applied_targets": "update holdfast.runs set state = 'APPLIED' where state = 'PARTIAL'",
+    "rule_run_ends_by_its_targets": "update holdfast.runs set state = 'FAILED' where state = 'PARTIAL'",
+    "target_has_values": "delete from rules.target_values where item_id = 'SKU-1'",
+    "values_have_a_target": "insert into rules.target_values select 999999, price_before, price_after, null, null, "
+    "run_id, true, false, 'EUR', 'x' from rules.target_values limit 1",
+    "left_out_is_untouched": "insert into rules.exceptions select run_id, step_id from rules.target_values "
+    "where item_id = 'SKU-1'",
+    "attempts_are_in_budget": "update holdfast.steps set failures = 9 where state = 'APPLIED'",
+    "applied_has_applied_at": "update holdfast.steps set finished_at = null where state = 'APPLIED'",
+    "applied_is_in_the_ledger": "delete from rules.ledger",
+    "ledger_has_applied_targets": "insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, "
+    "price_after, source, effect, rule_id, rule_version, run_id, step_id) select now(), 'default', 'shop', item_id, "
+    "'EUR', 1, 2, 'api', 'written', 'r', 1, run_id, step_id from rules.target_values where item_id = 'SKU-2'",
+    "rule_run_times_in_order": "update holdfast.runs set started_at = finished_at + interval '1 s'",
+}
+
+
+@pytest.mark.unsound
+@pytest.mark.parametrize("invariant", BROKEN)
+def test_each_broken_invariant_is_listed(db: DB, invariant: str) -> None:
+    """A-114, A-116, X-13"""
+    run_id = previewed(db, 2)
+    applied(db, run_id)
+    work(db, fails("SKU-2"))
+    assert violations(db) == []
+
+    db.execute("alter table holdfast.runs drop constraint times_follow_each_other")
+    db.execute("set session_replication_role = replica")
+    db.execute(sql.SQL(BROKEN[invariant]))
+    db.execute("reset session_replication_role")
+
+    assert invariant in {name for name, _ in violations(db)}
+
+
+@pytest.mark.unsound
+def test_two_open_runs_of_an_item_are_listed(db: DB) -> None:
+    """X-13"""
+    define(db)
+    for _ in range(2):
+        preview(db, rows(2))
+    db.execute("set session_replication_role = replica")
+    db.execute("update holdfast.runs set state = 'QUEUED'")
+    db.execute("reset session_replication_role")
+
+    assert ("item_is_in_one_open_run", "SKU-1") in violations(db)
+
+
+@pytest.mark.unsound
+def test_the_documents_validation_reports_a_run_that_is_applied_in_name_only(db: DB) -> None:
+    """A-116, C-79"""
+    run_id = previewed(db, 2)
+    applied(db, run_id)
+    work(db, fails("SKU-2"))
+    db.execute("select rules.validate_run_state(%s)", [run_id])
+    db.execute("set session_replication_role = replica")
+    db.execute("update holdfast.runs set state = 'APPLIED'")
+    for state, words in (("FAILED", "Run marked APPLIED but has failed targets"), ("QUEUED", "not applied")):
+        db.execute("update holdfast.steps set state = %s where state <> 'APPLIED'", [state])
+        with pytest.raises(psycopg.Error) as raised:
+            db.execute("select rules.validate_run_state(%s)", [run_id])
+        assert words in str(raised.value)
+    db.execute("reset session_replication_role")
+
+
+def test_all_pairs_of_states_of_a_run_and_its_target_by_direct_update(db: DB) -> None:
+    """A-19 to A-22, A-37: tests/shape/test_moves.py tries them on bare rows; this counts what the machines list"""
+    pairs = """select count(distinct (from_state, to_state)) from holdfast.machine_moves where machine = %s"""
+
+    assert value(db, pairs, "rules.run") == 9
+    assert value(db, pairs, "rules.target") == 7
+
+
+def test_the_database_refuses_values_that_no_rule_gives(db: DB) -> None:
+    """Bad input of SQL: each has its own error and leaves nothing"""
+    define(db)
+    bad: dict[str, list[Any]] = {
+        "23514": [row("a", 500, 500, writes_price=True), row("a", 500, -1), row("a", 500, 400, writes_price=False)],
+        "RN005": [
+            row("a", 5, 4, "eur"),
+            row("", 5, 4),
+            row("a\tb", 5, 4),
+            (None, *row("a")[1:]),
+            row("a", currency="€"),
+        ],
+        "23505": [[row("a"), row("a")]],
+    }
+    for expected, cases in bad.items():
+        for case in cases:
+            with pytest.raises(psycopg.Error) as raised:
+                preview(db, case if isinstance(case, list) else [case])
+            assert raised.value.sqlstate == expected, case
+    assert value(db, "select count(*) from holdfast.runs") == 0
+    assert value(db, "select count(*) from rules.target_values") == 0

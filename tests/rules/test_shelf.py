@@ -1,0 +1,167 @@
+"""Channels that cannot compare, that lose answers and that hang: what is called, with what, and what becomes of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+import pytest
+import structlog
+
+from holdfast import Holdfast, log
+from holdfast.errors import Unavailable
+from holdfast.rules import Item, Price, Rule, everything, percent
+from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
+from holdfast.testing import Clock, drain
+
+TENTH = Rule("tenth", where=everything, change=percent(-10))
+
+
+class Shelf:
+    """A channel that cannot compare, in memory, and that fails on demand."""
+
+    kind = "shelf"
+    compares = False
+    in_transaction = False
+
+    def __init__(self) -> None:
+        self.prices = {f"S{n}": Price(1000 * n, None, "EUR") for n in range(1, 5)}
+        self.written: list[list[str]] = []
+        self.correlations: dict[str, str | None] = {}  # by item
+        self.fails: list[Exception] = []
+
+    def about(self) -> Mapping[str, Any]:
+        return {}
+
+    def items(self, _call: ChannelCall) -> Iterator[Item]:
+        return (Item(name, p.unit_amount, p.currency, p.compare_at) for name, p in self.prices.items())
+
+    def read(self, ids: Sequence[str], _call: ChannelCall) -> Mapping[str, Price]:
+        return {each: self.prices[each] for each in ids if each in self.prices}
+
+    def write(self, writes: Sequence[Write], call: ChannelCall) -> Sequence[Wrote]:
+        self.correlations |= {write.item_id: call.correlation_id for write in writes}
+        self.written.append([write.item_id for write in writes])
+        if self.fails and not isinstance(self.fails[0], EOFError):
+            raise self.fails.pop(0)
+        for write in writes:
+            self.prices[write.item_id] = write.after
+        if self.fails:  # written, and the answer is lost
+            self.fails.pop(0)
+            raise Unavailable("reset", code="NETWORK")
+        return [Wrote("written")] * len(writes)
+
+    def health(self) -> Health:
+        return Health(ok=True, detail="")
+
+
+@pytest.mark.one_server
+def test_a_channel_that_cannot_compare_is_read_before_each_write(hf: Holdfast, clock: Clock) -> None:
+    """A-33, A-44, A-89: after a lost answer the new price is found, and nothing is written twice."""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf, batch=10)
+    clock.freeze()
+    run = hf.rules.preview(TENTH, channel="shelf", apply=True)
+    shelf.prices["S4"] = Price(1, None, "EUR")
+    shelf.fails = [EOFError()]
+    drain(hf)
+    clock.advance(3)
+    drain(hf)
+
+    assert shelf.written == [["S1", "S2", "S3"]]
+    assert {target.item_id: target.status for target in run.targets()} == {
+        "S1": "APPLIED",
+        "S2": "APPLIED",
+        "S3": "APPLIED",
+        "S4": "FAILED",
+    }
+
+
+@pytest.mark.one_server
+def test_a_target_is_tried_four_times_then_it_is_failed(hf: Holdfast, clock: Clock) -> None:
+    """A-34, A-45, A-49, A-51, A-61: retries after 2, 4 and 8 s, then FAILED with reason max_retries."""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf, batch=10)
+    clock.freeze()
+    clock.fix_chance(0.5)
+    run = hf.rules.preview(TENTH, channel="shelf", items=["S1"], apply=True)
+    shelf.fails = [Unavailable("down", code="SERVER_ERROR") for _ in range(4)]
+    attempts = []
+    for wait in (2, 4, 8, 100):
+        drain(hf)
+        (target,) = run.targets()
+        attempts.append((target.attempts, target.status))
+        clock.advance(wait - 0.1)
+        assert drain(hf) == 0
+        clock.advance(0.2)
+
+    (target,) = run.targets()
+    assert attempts == [(1, "QUEUED"), (2, "QUEUED"), (3, "QUEUED"), (3, "FAILED")]
+    assert (target.reason, target.error_class, target.retryable) == ("max_retries", "SERVER_ERROR", True)
+    assert len(shelf.written) == 4
+
+
+class Hanging(Shelf):
+    """A shelf on which the writes of one item never end."""
+
+    def write(self, writes: Sequence[Write], call: ChannelCall) -> Sequence[Wrote]:
+        self.written.append([write.item_id for write in writes])
+        while any(write.item_id == "S2" for write in writes):
+            time.sleep(0.01)
+        return super().write(writes, call)
+
+
+@pytest.mark.one_server
+def test_a_target_that_hangs_is_tried_alone_and_then_fails_with_reason_timeout(hf: Holdfast, clock: Clock) -> None:
+    """A-63, A-64, C-09: in a larger call it takes nobody else to the dead letter."""
+    shelf = Hanging()
+    hf.rules.channel("shelf", shelf, batch=10, request_timeout=0.3, target_timeout=0.5)
+    run = hf.rules.preview(TENTH, channel="shelf", apply=True)
+    drain(hf)
+    clock.advance(10)
+    drain(hf)
+
+    found = {target.item_id: (target.status, target.reason) for target in run.targets()}
+    assert found == {**dict.fromkeys(["S1", "S3", "S4"], ("APPLIED", None)), "S2": ("FAILED", "timeout")}
+    assert shelf.written[0] == ["S1", "S2", "S3", "S4"]
+    assert all(len(call) == 1 for call in shelf.written[1:])
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
+    """Configure logs as a worker does, whatever an earlier test did, and give what is written."""
+    written, before = StringIO(), structlog.get_config()
+    monkeypatch.setattr(sys, "stderr", written)
+    try:
+        log.configure("info", "json")
+        yield written
+    finally:
+        structlog.configure(**before)
+
+
+@pytest.mark.one_server
+def test_the_correlation_id_of_each_run_reaches_its_calls_its_log_lines_and_its_events(
+    hf: Holdfast, logged: StringIO
+) -> None:
+    """A-106: also if targets of several runs are due at once; a run without one has its own id"""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf, batch=10)
+    asked = [(["S1", "S3"], {"correlationId": "c-1", "actor": "ann"}), (["S2"], {"correlationId": "c-2"}), (["S4"], {})]
+    runs = [
+        hf.rules.preview(TENTH, channel="shelf", items=items, metadata=metadata, source="console", apply=True)
+        for items, metadata in asked
+    ]
+    drain(hf)
+
+    known = ["c-1", "c-2", str(runs[2].id)]
+    assert shelf.correlations == {"S1": known[0], "S3": known[0], "S2": known[1], "S4": known[2]}
+    assert sorted(map(len, shelf.written)) == [1, 1, 2]  # a call has targets of one correlationId
+    lines = [line for line in logged.getvalue().splitlines() if "channel.called" in line]
+    assert [[each in line for each in known] for line in lines] == [[n == m for m in range(3)] for n in range(3)]
+    with hf.rules._engine.connection() as connection:
+        events = connection.execute("select rule_run_id, correlation_id from rules.events").fetchall()
+    assert set(events) == {(run.id, each) for run, each in zip(runs, known, strict=True)}
+    assert runs[0].summary.metadata == {"correlationId": "c-1", "actor": "ann", "source": "console"}
