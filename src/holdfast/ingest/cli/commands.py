@@ -1,0 +1,294 @@
+"""`holdfast ingest`: feeds, their runs, watermarks and quarantined records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, cast
+from uuid import UUID
+
+import typer
+
+from holdfast.cli import watch as watching
+from holdfast.cli.app_loader import load_app
+from holdfast.cli.connection import opened
+from holdfast.cli.options import LimitOption, Reason, matching, output_options, parse_duration
+from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
+from holdfast.cli.table import data_table
+from holdfast.errors import BadInput, NotFound
+from holdfast.ingest import calls, reads
+from holdfast.ingest.cli import page
+from holdfast.ingest.handle import IngestRun
+from holdfast.ingest.plan import plan_run
+from holdfast.kernel import db
+from holdfast.kernel.call import Call, Executor
+from holdfast.kernel.query import as_mapping, clock
+
+app = typer.Typer(help="Feeds: partitioned pulls from a source into a table.", no_args_is_help=True)
+
+
+def _feeds(incomplete: str) -> list[str]:
+    return matching(reads.names(), incomplete)
+
+
+FeedName = Annotated[str, typer.Argument(metavar="FEED", help="The feed.", autocompletion=_feeds)]
+AppOption = Annotated[str, typer.Option("--app", help="The app that defines the feed, as module:name.")]
+Timeout = Annotated[
+    timedelta | None, typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 10m, …")
+]
+Moment = Annotated[datetime, typer.Option(formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"])]
+
+
+@app.command("list", epilog="Example: holdfast ingest list --json")
+@output_options
+def list_feeds(*, as_json: AsJson = False) -> None:
+    """List the feeds, their watermarks and the state of their newest runs."""
+    with opened() as connection:
+        rows = reads.feeds(connection)
+    if as_json:
+        data_json([as_mapping(row) for row in rows])
+    else:
+        columns = ("feed", "state", "watermark", "source", "into", "run")
+        data_table(columns, [(r.feed, r.state, r.watermark, r.source, r.target, r.run_id) for r in rows])
+
+
+@app.command(epilog="Example: holdfast ingest run orders --wait")
+@output_options
+def run(
+    feed: FeedName,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Read everything, and delete what is gone.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
+    timeout: Timeout = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a run: full the first time, then of what changed."""
+    with opened() as connection:
+        (run_id,) = db.run(connection, calls.start(feed, "full" if full else None))
+        _started(connection, run_id, wait=wait, timeout=timeout, as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast ingest backfill orders --since 2024-01-01 --until 2024-02-01")
+@output_options
+def backfill(feed: FeedName, *, since: Moment, until: Moment, as_json: AsJson = False) -> None:
+    """Read a window of its own again; the watermark stays."""
+    with opened() as connection:
+        (run_id,) = db.run(connection, calls.start(feed, None, _zoned(since), _zoned(until)))
+        _started(connection, run_id, wait=False, timeout=None, as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast ingest status orders")
+@output_options
+def status(feed: FeedName, *, as_json: AsJson = False) -> None:
+    """Show the newest run of a feed: how far it is, what failed, and what to do next."""
+    with opened() as connection:
+        found = reads.newest_run(connection, feed)
+        planned = reads.planning(connection, feed)
+        failed = [] if found is None else reads.failed_partitions(connection, found.run_id)
+    if as_json:
+        document = None if found is None else {**as_mapping(found), "failed": [as_mapping(part) for part in failed]}
+        data_json({"feed": feed, "planning": planned, "run": document})
+        return
+    if planned is not None:
+        data(f"{feed}  planning  {planned}")
+    if found is not None:
+        data("\n".join(page.lines(found, failed)))
+    elif planned is None:
+        data(f"{feed}  has never run; start it: holdfast ingest run {feed}")
+
+
+@app.command(epilog="Example: holdfast ingest watch orders --timeout 10m")
+@output_options
+def watch(
+    feed: FeedName,
+    *,
+    timeout: Timeout = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a line of JSON per change.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch the newest run of a feed until it ends."""
+    with opened() as connection:
+        found = _newest(connection, feed)
+        watching.watch(connection, found.run_id, timeout=timeout, form=watching.form(jsonl=jsonl, as_json=as_json))
+
+
+@app.command(epilog='Example: holdfast ingest retry orders --reason "the source is back"')
+@output_options
+def retry(
+    feed: FeedName,
+    *,
+    partition: Annotated[list[str] | None, typer.Option("--partition", help="Only this one; may be repeated.")] = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Retry the failed partitions of the newest run, each from where it stopped."""
+    _act(feed, lambda run_id: calls.retry_partitions(run_id, partition or None, reason), as_json=as_json)
+
+
+@app.command("resume-consolidation", epilog='Example: holdfast ingest resume-consolidation orders --reason "fixed"')
+@output_options
+def resume_consolidation(feed: FeedName, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Consolidate the newest run again, after the fix; quarantined records are mapped again."""
+    _act(feed, lambda run_id: calls.resume_consolidation(run_id, reason), as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast ingest force orders --reason "the rest comes tomorrow"')
+@output_options
+def force(
+    feed: FeedName,
+    *,
+    advance_watermark: Annotated[
+        bool, typer.Option("--advance-watermark", help="Give up what failed: the next run does not ask for it.")
+    ] = False,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Consolidate what a run with failed partitions brought; the watermark stays."""
+    _act(feed, lambda run_id: calls.force(run_id, reason, advance_watermark=advance_watermark), as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast ingest cancel orders --reason "wrong source"')
+@output_options
+def cancel(feed: FeedName, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Cancel the active run of a feed, also one that is being planned."""
+    with opened() as connection:
+        planned = reads.planning(connection, feed)
+        run_id = planned or _newest(connection, feed).run_id
+        (state,) = db.run(connection, calls.cancel_run(run_id, reason))
+    _told(run_id, state, as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast ingest watermark orders --set 2024-01-01T00:00:00+00:00 --reason "again"')
+@output_options
+def watermark(
+    feed: FeedName,
+    *,
+    at: Annotated[
+        datetime | None, typer.Option("--set", formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"], help="Move it, also back.")
+    ] = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the watermark of a feed, or set it."""
+    with opened() as connection:
+        if at is not None:
+            if reason is None:
+                raise BadInput("a watermark is set with a reason", where="--reason", next='add --reason "…"')
+            db.run(connection, calls.set_watermark(feed, _zoned(at), reason))
+        document = reads.watermark(connection, feed)
+    if document is None:
+        raise NotFound(f"feed {feed} has no watermark yet", where=feed, next=f"run it: holdfast ingest run {feed}")
+    data(document)
+    if not as_json:
+        say("the document's JSON; --set moves it")
+
+
+@app.command(epilog="Example: holdfast ingest quarantine orders --json")
+@output_options
+def quarantine(feed: FeedName, *, limit: LimitOption = 50, as_json: AsJson = False) -> None:
+    """List the records of a feed that could not be stored or mapped, newest first."""
+    with opened() as connection:
+        reads.newest_run(connection, feed)  # raises if there is no such feed
+        rows = reads.quarantined(connection, feed, limit)
+    if as_json:
+        data_json([as_mapping(row) for row in rows])
+    else:
+        data_table(("key", "stage", "reason", "at", "run"), [(r.key, r.stage, r.reason, r.at, r.run_id) for r in rows])
+
+
+@app.command(epilog="Example: holdfast ingest plan orders --app shop:hf")
+@output_options
+def plan(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
+    """Count the source of a feed and draw its partitions; start nothing."""
+    hf = load_app(named)
+    found = _of_app(hf, feed)
+    if found.reader.has("check"):
+        found.reader.call("check")
+    with opened() as connection:
+        now = clock(connection)
+    start = calls.StartToPlan(None, feed, None, None, None, found.watermark, now, "")
+    planned = plan_run(found.reader, found.settings, start)
+    parts, window = planned.parts, planned.window
+    warnings: list[str] = found.reader.call("warnings") if found.reader.has("warnings") else []
+    hf.close()
+    if as_json:
+        drawn = [{"min": part.low, "max": part.high, "estimated": part.estimated} for part in parts]
+        data_json({"since": window.since, "until": window.until, "partitions": drawn, "warnings": warnings})
+        return
+    most = max((part.estimated or 0 for part in parts), default=0)
+    for place, part in enumerate(parts):
+        data(f"partition-{place:<3} {watching.bar(part.estimated or 0, max(most, 1))} {part.estimated or '?':>10}")
+    data_pairs({"partitions": len(parts), "since": window.since, "until": window.until})
+    for warning in warnings:
+        say(warning)
+
+
+@app.command(epilog="Example: holdfast ingest ddl orders --app shop:hf")
+@output_options
+def ddl(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
+    """Print the statements that add what the target table lacks."""
+    hf = load_app(named)
+    found = _of_app(hf, feed)
+    with opened() as connection:
+        statements = found.target.ddl(connection)
+    hf.close()
+    if as_json:
+        data_json(statements)
+    else:
+        data("\n".join(f"{statement};" for statement in statements))
+
+
+class _Direct:
+    """Makes the calls of a handle on the command's own connection."""
+
+    def __init__(self, connection: reads.DB) -> None:
+        self._connection = connection
+
+    def make(self, call: Call[Any]) -> list[Any]:
+        """Make a call."""
+        return db.run(self._connection, call)
+
+
+def _of_app(hf: Any, feed: str) -> Any:
+    found = hf.ingest.find(feed)
+    if found is None:
+        known = ", ".join(sorted(each.name for each in hf.ingest)) or "none"
+        raise NotFound(f"the app has no feed {feed}", where=feed, next=f"it has: {known}")
+    return found
+
+
+def _act(feed: str, action: Callable[[UUID], Call[Any]], *, as_json: bool) -> None:
+    with opened() as connection:
+        found = _newest(connection, feed)
+        db.run(connection, action(found.run_id))
+        after = reads.newest_run(connection, feed)
+    _told(found.run_id, "" if after is None else after.state, as_json=as_json)
+
+
+def _newest(connection: reads.DB, feed: str) -> reads.RunRow:
+    found = reads.newest_run(connection, feed)
+    if found is None:
+        raise NotFound(f"feed {feed} has never run", where=feed, next=f"holdfast ingest run {feed}")
+    return found
+
+
+def _started(connection: reads.DB, run_id: UUID, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:
+    if not wait:
+        _told(run_id, "planning", as_json=as_json)
+        return
+    summary = IngestRun(run_id, cast("Executor", _Direct(connection))).result(timeout)
+    if as_json:
+        data_json({"run_id": run_id, **as_mapping(summary)})
+    else:
+        data_pairs({"run": run_id, **as_mapping(summary)})
+
+
+def _told(run_id: UUID, state: str, *, as_json: bool) -> None:
+    if as_json:
+        data_json({"run_id": run_id, "state": state})
+    else:
+        data_table(("run", "state"), [(run_id, state)])
+
+
+def _zoned(at: datetime) -> datetime:
+    return at if at.utcoffset() is not None else at.replace(tzinfo=UTC)
