@@ -41,11 +41,18 @@ class Bar:
             return "not measured"
         return "held" if self.is_met(figure.median) else "not held"
 
+    def reported(self, figure: Span | None) -> str:
+        """Return the bar and its figure in one line."""
+        value = "" if figure is None else f" {figure.median:.2f} ({figure.least:.2f} to {figure.most:.2f})"
+        limit = f"{'goal' if self.is_goal else 'bar'}: at {'most' if self.at_most else 'least'} {self.limit:g}"
+        return f"{self.title}:{value} ({limit}) {self.verdict(figure)}"
+
 
 ONE, TWO = "1 process", "2 processes"
 ALONE, MANY = "one chain", "100 chains"
 START_WIDE = "start, 10 000 wide"
 KEYED, PACED = "1 000 keys", "100/s over 4 workers"
+BATCHED = "in batches of 250"
 
 BARS = (
     Bar("drain, one process, to pgqueuer", "drain", ONE, 1.5, ("pgqueuer", ONE)),
@@ -99,6 +106,27 @@ BARS = (
     ),
     Bar("a million lines through ctx.shell, to cat", "shell", "time", 4.0, ("baseline", "time"), at_most=True),
     Bar("memory for a million lines, in MiB", "shell", "memory", 20.0, at_most=True),
+    Bar("preview of a table, to bare COPYs", "rules", "preview", 0.35, ("baseline", "preview")),
+    Bar("apply to a table, to its two parts", "rules", "apply", 0.7, ("baseline", "apply")),
+    Bar("apply of a million targets, seconds until it answers", "rules", "apply answers", 2.0, at_most=True),
+    *(
+        Bar(f"last target after a {action} of a rule run, in ms", "rules", f"after a {action}", 1000.0, at_most=True)
+        for action in ("pause", "stop")
+    ),
+    Bar(
+        "a run of 100 beside a large one, to alone", "rules", "100 beside", 3.0, ("holdfast", "100 alone"), at_most=True
+    ),
+    *(
+        Bar(
+            f"memory of a {who}, all targets to a tenth",
+            "rules",
+            f"{who}, all",
+            1.1,
+            ("holdfast", f"{who}, a tenth"),
+            at_most=True,
+        )
+        for who in ("previewer", "worker")
+    ),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",
@@ -118,6 +146,8 @@ BARS = (
         )
         for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
     ),
+    Bar("drain with three masked secrets, to none", "masked", "three secrets", 0.95, ("holdfast", "no secrets")),
+    Bar("a new line in logs -f, seconds", "ops", "logs -f", 1.0, at_most=True),
     Bar("queue_run, to document 002's own", "ops", "queue_run", 0.4, ("baseline", "queue_run")),
     Bar("append_event, to document 002's own", "ops", "append_event", 0.5, ("baseline", "append_event")),
     Bar("claim_next_run, to document 002's own", "ops", "claim_next_run", 0.3, ("baseline", "claim_next_run")),
@@ -129,6 +159,24 @@ BARS = (
         ("baseline", "claim_next_run"),
         is_goal=True,
     ),
+    Bar("pages of 1 000, to COPY by hand", "ingest", "pages of 1000", 0.6, ("baseline", "pages of 1000")),
+    Bar("pages of 30, to arrays by hand", "ingest", "pages of 30", 0.4, ("baseline", "pages of 30")),
+    Bar("consolidation, to a loop by hand", "ingest", f"batches, {ONE}", 0.7, ("baseline", f"batches, {ONE}")),
+    Bar("consolidation, two processes, to one", "ingest", f"batches, {TWO}", 1.2, ("holdfast", f"batches, {ONE}")),
+    Bar(
+        "consolidation, eight processes, to two", "ingest", "batches, 8 processes", 0.9, ("holdfast", f"batches, {TWO}")
+    ),
+    Bar(
+        "log of a run over unchanged rows, to the first",
+        "ingest",
+        "log of an unchanged run",
+        0.3,
+        ("holdfast", "log of a first run"),
+        at_most=True,
+    ),
+    Bar("a table pulled, to dlt at its fastest", "pulls", "pull", 1.2, ("dlt", "pull")),
+    Bar("a table pulled, to half of dlt's time", "pulls", "pull", 2.0, ("dlt", "pull"), is_goal=True),
+    Bar("the query of the last 24 hours, ms", "ingest", "24-hour query", 100.0, at_most=True),
     Bar("claim in a crowd, p99, to alone", "ops", "p99 in a crowd", 2.0, ("holdfast", "p99 alone"), at_most=True),
     Bar("8 claimers, to document 002's own", "ops", "8 claimers", 0.35, ("baseline", "8 claimers")),
     Bar(
@@ -159,6 +207,53 @@ BARS = (
     ),
     Bar("100 a second over 4 workers, begun a second", "limits", PACED, 99.0),
     Bar("100 a second over 4 workers, begun a second", "limits", PACED, 101.0, at_most=True),
+    Bar("no-op tasks in batches of 250, to one by one", "batches", BATCHED, 1.0, ("holdfast", "one by one")),
+    Bar(
+        "no-op tasks in batches of 250, 1.3 times one by one",
+        "batches",
+        BATCHED,
+        1.3,
+        ("holdfast", "one by one"),
+        is_goal=True,
+    ),
+    Bar("rows written in batch.transaction(), to a loop by hand", "batches", "rows", 0.6, ("baseline", "rows")),
+    *(
+        bar
+        for call in ("queue", "pause", "resume", "stop")
+        for bar in (
+            Bar(f"{call} of a run of a million, in ms", "pause", f"{call}, large", 2000.0, at_most=True),
+            Bar(
+                f"{call} of a run of a million, to one of 10 000",
+                "pause",
+                f"{call}, large",
+                1.5,
+                ("holdfast", f"{call}, small"),
+                at_most=True,
+            ),
+        )
+    ),
+    *(
+        Bar(f"last call after a {call}, in s", "pause", f"last call after {call}", 1.0, at_most=True)
+        for call in ("pause", "stop")
+    ),
+    Bar("a run of 100 beside a million, to alone", "pause", "100 beside", 3.0, ("holdfast", "100 alone"), at_most=True),
+    Bar(
+        "memory at the end of a million steps, to a tenth",
+        "pause",
+        "memory at 100 %",
+        1.1,
+        ("holdfast", "memory at 10 %"),
+        at_most=True,
+    ),
+    *(
+        bar
+        for call in ("cancel", "retry")
+        for bar in (
+            Bar(f"{call} of a million, steps a second", "cancel", call, 20_000.0),
+            Bar(f"{call} of a million, longest wait in ms", "cancel", f"{call}, longest wait", 100.0, at_most=True),
+        )
+    ),
+    Bar("start_many, to the baseline", "bulk", "bulk start", 0.5, ("baseline", "bulk start")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
     Bar("1 000 ticks due at once, seconds until all are queued", "ticks", "all queued", 2.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),

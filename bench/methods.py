@@ -32,6 +32,10 @@ HOW = {
     "share a rate of 100 a second: handlers that began, counted at their first lines over a minute, after the burst.",
     "shell": "A program prints many lines: through `ctx.shell` into the events of its run, and with `cat` through a pipe into a file.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
+    "rules": "A table of prices is previewed by a process of its own, against bare COPYs of the rows that this writes, one table after the other, into tables "
+    "of the same shape with the same indexes. An apply by one worker, from its first claim to its end, against its two parts one after the other: the same "
+    "UPDATEs by hand and a drain of as many no-op steps with a batch handler. A run of 100 targets alone and beside the large run, from its apply to its end. "
+    "After a pause or a stop the seconds until the last target ended that had begun.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",
     "cost": "The loop of the section above on databases which the bench has altered for itself: without the guard, without the journal, "
@@ -40,13 +44,31 @@ HOW = {
     "database in which the bench has taken hints out. The worst case is a worker that is marked asleep and never wakes: then every start sends a hint.",
     "own": "One connection of the caller's, in a transaction: microseconds of a start by `task.options(conn=...)`, against the same SQL function "
     "called through that library itself. Blocks of 50 take turns, and a figure is the median of its blocks.",
+    "masked": "The drain above by one process, without secrets and with three that are looked for in all that leaves the worker.",
     "ops": "The functions of document 002 against the document's own, completed where it leaves something out, on plain tables in the same database. "
     "Blocks of 50 calls take turns on one connection, each call a commit of its own, with a thousand runs queued; a figure is the median of its blocks. "
     "Eight claimers empty a queue, and each run must be claimed once. The 99th percentile of a claim is measured with a thousand runs queued and nothing "
-    "else there, and with many queued beside many finished.",
+    "else there, and with many queued beside many finished. `logs -f` follows a run that prints slowly: seconds from the call that appends a line until it "
+    "is printed, by the slowest of ten.",
+    "ingest": "A feed of a table of another database, full, against loops written by hand on one connection: pages by COPY and INSERT ... SELECT ... ON "
+    "CONFLICT with a commit each, pages of 30 by arrays with a cursor, and batches of 2 000 with the same mapping function and upserts of 100. Ours is "
+    "`holdfast worker` with one, two and eight processes; times are those of the run's own events. The log is what the server wrote during a first run and "
+    "during another over the same rows. The query is document 001's of the last 24 hours, beside many runs of 30 partitions.",
+    "pulls": "The rows of a source table into a table of another database, mapped by one Python function: a full run of one worker process, and dlt "
+    "(merge by upsert) at each of its settings, of which the fastest counts. dlt with columns mapped by Arrow, without the function, is shown for comparison. "
+    "The CPU is that of the client's processes, their start included.",
     "ticks": "Schedules with a tick at the same moment, and one worker that slept until then: seconds from that moment until the tasks of all ticks "
     "are queued, by the database's clock.",
     "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log. Ours has "
     "two schedules with ticks in an hour and later.",
+    "batches": "No-op tasks by one process: one by one, and by a handler that takes 250 at a time. Rows: a batch handler inserts one row "
+    "per task in `batch.transaction()`; for the baseline a loop by hand claims 250 steps with SKIP LOCKED, then inserts their rows and settles them in one "
+    "transaction.",
+    "pause": "One run of a million steps, of which 5 000 are due at a time, and one of 10 000: milliseconds of the calls that queue, pause, "
+    "resume and stop them (the median of five for pause and resume). Then a worker with handlers of 50 ms works on the large run, and the last handler "
+    "call after a pause and after a stop is timed from the call's answer. A run of 100 is started beside it and alone. Memory is the worker's while it "
+    "drains the large run.",
+    "cancel": "One idle worker moves the steps of a cancelled run, and those of a failed run that is retried, until none is left. Meanwhile "
+    "another connection locks the next step to be moved, and the run, again and again: its longest wait.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }

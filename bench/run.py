@@ -22,15 +22,17 @@ from pathlib import Path
 from types import ModuleType
 
 import engines
+import figures
 import home
 import server
+from bars import BARS
 from bench import Bench
 from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
-    "snapshot", "limits", "shell", "cost", "producers", "own", "ops", "ticks", "memory", "idle",
+    "bulk", "drain", "masked", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
+    "snapshot", "limits", "batches", "pause", "cancel", "shell", "cost", "producers", "own", "ops", "rules", "ingest", "pulls", "ticks", "memory", "idle",
 )  # fmt: skip
 
 
@@ -72,6 +74,9 @@ def measure(
         traceback.print_exc()
         broken = [f"{module.NAME} itself: {error}"]
     say(begun, f"{module.NAME} saved to {section.save(options.results)}")
+    measured = figures.load(options.results)
+    for bar in (bar for bar in BARS if bar.section == module.NAME):
+        say(begun, f"{module.NAME}: {bar.reported(bar.read(measured))}")
     return broken + [
         f"{engine.name} in {module.NAME}" for engine in asked if engine.is_ours and engine.name in bench.failed
     ]

@@ -7,17 +7,21 @@ import os
 import sys
 import time
 
+import holdfast_batches
 import holdfast_flows
 import probe
 import psycopg
 from driver import CONCURRENCY, DSN, KEYS, SHAPE, main, pace
 
-from holdfast import Ctx, Holdfast
+from holdfast import Ctx, Holdfast, masking
 from holdfast.kernel import calls, db, migrate
 
 NAMES = os.environ.get("BENCH_NAMES", "").split()  # the limits of the task
 IS_SENT = bool(os.environ.get("BENCH_SENT"))  # tasks of a bulk start carry its moment
+SLEEP = float(os.environ.get("BENCH_SLEEP", "0"))  # seconds that a handler takes
 
+for secret in os.environ.get("BENCH_SECRETS", "").split():
+    masking.known.add(secret)
 hf = Holdfast(DSN)
 for name, rule in json.loads(os.environ.get("BENCH_LIMITS") or "{}").items():
     hf.limit(name, **rule)
@@ -33,12 +37,17 @@ if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
         with ctx.transaction():
             pass
 
+elif holdfast_batches.SIZE:
+    noop = holdfast_batches.define(hf)
+
 else:
 
     @hf.task(limits=NAMES or None)
     def noop(sent: float = 0.0, key: int = 0) -> None:
         """Do nothing."""
         probe.hit(sent)
+        if SLEEP:
+            time.sleep(SLEEP)
 
 
 def setup() -> None:

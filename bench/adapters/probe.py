@@ -26,14 +26,14 @@ _times: memoryview
 _moments: TextIO
 
 
-def hit(sent: float = 0.0) -> None:
-    """Count a handler's call; `sent` is the moment of its enqueue, or 0."""
+def hit(sent: float = 0.0, tasks: int = 1) -> None:
+    """Count a handler's call for so many tasks; `sent` is the moment of its enqueue, or 0."""
     global _calls, _first  # noqa: PLW0603 - one counter a process
     now = time.time()
     with _lock:
         if _owner != os.getpid():  # a fork has a counter of its own
             _open()
-        _calls += 1
+        _calls += tasks
         # Field by field, not packed as one: a reader must never see the zeros that packing begins with.
         _times[2] = now
         if not _first:

@@ -5,7 +5,10 @@ Both are in one database. Blocks of calls take turns on one connection, each cal
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +29,7 @@ ANCHOR = Path(__file__).parents[1] / "ops_anchor.sql"
 SCHEMAS = {"holdfast": "ops", "baseline": "anchor"}
 BLOCK = 50  # calls
 CLAIMERS = 8
+LINES, PAUSE = 10, 0.7  # lines of a run that prints slowly, as followers see it, and the seconds between them
 FINISHED: LiteralString = """
 set session_replication_role = replica;
 insert into holdfast.steps (machine, state, kind, queue, created_at, claimed_at, finished_at, last_event, attempt)
@@ -47,7 +51,8 @@ def measure(bench: Bench) -> None:
     calls = max(2 * BLOCK, bench.tasks or bench.size(3_000, 500))
     for number, engine in bench.turns():
         with bench.attempt(engine):
-            for what, run in {"calls": single_calls, "claimers": many_claimers, "crowd": beside_a_crowd}.items():
+            runs = {"calls": single_calls, "logs": followed, "claimers": many_claimers, "crowd": beside_a_crowd}
+            for what, run in runs.items():
                 dsn = bench.server.fresh(f"ops {what}")
                 install(dsn, "holdfast")
                 with psycopg.connect(dsn, autocommit=True) as db:
@@ -95,6 +100,25 @@ def many_claimers(bench: Bench, number: int, db: DB, calls: int) -> None:
         if sorted(had) != sorted(set(had)) or len(had) != amount:
             raise RuntimeError(f"{name}: {len(had)} claims of {amount} runs, {len(set(had))} of them different")
         bench.record(engines.named(name), f"{CLAIMERS} claimers", number, amount / took, "claims/s", n=amount)
+
+
+def followed(bench: Bench, number: int, db: DB, calls: int) -> None:
+    """Record the seconds until `holdfast ops logs -f` prints a line, by the slowest of some."""
+    one(db, "select run_id from ops.queue_run('p', 'staging', 'sha', 'main')")
+    run_id = one(db, "select run_id from ops.claim_next_run('w')")
+    command = [sys.executable, "-m", "holdfast", "ops", "logs", "-f", str(run_id)]
+    env = {**os.environ, "HOLDFAST_DSN": db.info.dsn, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as logs:
+        waits = []
+        for line in ("ready", *(f"line {place}" for place in range(LINES))):
+            begun = time.perf_counter()
+            one(db, "select ops.append_event(%s, 'info', %s)", run_id, line)
+            if not any(line in printed for printed in logs.stdout or ()):
+                raise RuntimeError(f"logs -f ended before it printed {line!r}")
+            waits.append(time.perf_counter() - begun)
+            time.sleep(PAUSE)
+        one(db, "select ops.finish_run(%s, 'success')", run_id)
+    bench.record(engines.named("holdfast"), "logs -f", number, max(waits[1:]), "s", n=LINES)
 
 
 def beside_a_crowd(bench: Bench, number: int, db: DB, calls: int) -> None:
