@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from holdfast.config import Config
 from holdfast.flow.backoff import Backoff
+from holdfast.ingest.settings import Settings
 from holdfast.models import DEFAULT_LEASE
 
 OPENING = """\
@@ -105,6 +106,11 @@ def setting(name: str) -> Read:
     return lambda _: Config.model_fields[name].default
 
 
+def feed(name: str) -> Read:
+    """Read the default of a setting of a feed."""
+    return lambda _: Settings.__dataclass_fields__[name].default
+
+
 def backoff(name: str) -> Read:
     """Read a field of `Backoff()`."""
     return lambda _: getattr(Backoff(), name)
@@ -127,14 +133,16 @@ DOCUMENTED = (
                policy("rules.target", "jitter::float8")),
     Documented("A-43", "000", "113", "all five retry parameters", "configurable", "`holdfast.define_policy`",
                lambda _: "configurable"),
-    Documented("A-64", "000", "222", "timeout of a channel", "a parameter", "the face `rules`"),
-    Documented("P-23", "001", "34, 82", "raw records per batch", "2000", "the face `ingest`"),
-    Documented("P-31", "001", "83", "records per upsert", "100", "the face `ingest`"),
-    Documented("P-32", "001", "84", "batches at once", "5", "the face `ingest`"),
-    Documented("P-34", "001", "82-84", "these three numbers", "configurable", "the face `ingest`"),
-    Documented("P-66", "001", "150", "records per page", "30", "the face `ingest`"),
-    Documented("P-143", "001", "429", "deliveries of a message", "3", "policy `ingest.page`",
-               policy("ingest.page", "tries")),
+    Documented("A-64", "000", "222", "timeout of a channel", "a parameter", "`hf.rules.channel`",
+               lambda _: "a parameter"),
+    Documented("P-23", "001", "34, 82", "raw records per batch", "2000", "`hf.ingest(batch=…)`", feed("batch")),
+    Documented("P-31", "001", "83", "records per upsert", "100", "`hf.ingest(upsert=…)`", feed("upsert")),
+    Documented("P-32", "001", "84", "batches at once", "5", "`hf.ingest(parallel=…)`", feed("parallel")),
+    Documented("P-34", "001", "82-84", "these three numbers", "configurable", "`hf.ingest`",
+               lambda _: "configurable"),
+    Documented("P-66", "001", "150", "records per page", "30", "`hf.ingest(page_size=…)`", feed("page_size")),
+    Documented("P-143", "001", "429", "deliveries of a message", "3", "policy `ingest.queue`",
+               policy("ingest.queue", "tries")),
     Documented("O-32", "002", "117", "stale without an event", "300 s", "the face `ops`"),
     Documented("O-50", "002", "510-516", "window of duplicate events", "10 s", "the face `ops`"),
     Documented("O-83", "002", "550", "MAX_RETRIES", "3", "policy `ops.in_place`", policy("ops.in_place", "tries")),
@@ -186,8 +194,9 @@ select p.tries, p.jitter::float8, p.longest,
   from holdfast.policies p where p.policy = %s
 """
 KEPT = """
-select r.what, coalesce(r.outcome, ''), r.keep from (
-  select r.what, r.outcome, split_part(r.rule, ': ', 2) as keep from holdfast.retention_list r where r.is_default) r
+select r.what, coalesce(r.outcome, r.machine, ''), r.keep from (
+  select r.what, r.outcome, r.machine, split_part(r.rule, ': ', 2) as keep from holdfast.retention_list r
+   where r.is_default) r
  order by r.what = 'ticks', r.what = 'journal', r.outcome
 """
 WORDS = {"runs": "tasks and runs", "journal": "journal and notes, by whole months", "ticks": "ticks of schedules"}
