@@ -32,6 +32,23 @@ def test_a_worker_without_work_is_idle(hf: Holdfast, db: DB, options: dict[str, 
     assert states(db, worker) == []
 
 
+def test_a_worker_that_recovers_as_it_falls_asleep_is_idle(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W-07, W-64: a recovery between its mark and its next poll wrote `polling`, which stayed for 30 s."""
+    worker = worker_of(hf)
+    fall_asleep = worker._fall_asleep
+
+    async def fall_asleep_and_recover() -> None:
+        await fall_asleep()
+        worker._recovery.hasten()
+
+    monkeypatch.setattr(worker, "_fall_asleep", fall_asleep_and_recover)
+    with running(worker):
+        until(lambda: worker._is_asleep and worker.states.worker == "idle", "it fell asleep")
+        assert states(db, worker) == ["idle"]
+
+
 def test_a_worker_with_work_is_processing_and_then_drains(hf: Holdfast, db: DB) -> None:
     """W-09, W-62, W-64."""
     began, may_end = threading.Event(), threading.Event()

@@ -292,7 +292,8 @@ class Worker:
                 await self._wake.wait()
 
     def _about(self) -> dict[str, Any]:
-        state = self.states.reported(in_flight=self.in_flight, found_nothing=self._empty_polls > 0)
+        found_nothing = self._is_asleep or self._empty_polls > 0
+        state = self.states.reported(in_flight=self.in_flight, found_nothing=found_nothing)
         return about(self.options, state, self.in_flight)
 
     def _moved(self, come: State, to: State, count: int) -> None:
