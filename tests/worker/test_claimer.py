@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Batch, Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import events
@@ -212,6 +212,23 @@ def test_quick_steps_behind_one_long_handler_are_not_given_back(
         slots.go.set()
 
     assert value(db, "select count(*) from holdfast.journal where event = 'released'") == 0
+
+
+def test_quick_calls_of_small_keys_are_fetched_in_growing_claims(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each claim brought only as many calls as can run at once, so small keys took a claim per ten steps."""
+    monkeypatch.setattr(claimer, "SOON", 60.0)  # on a busy machine, too
+
+    @hf.task(batch=250, by="key")
+    def push(batch: Batch, items: list[dict[str, int]]) -> list[int]:
+        return [len(batch.steps)] * len(items)
+
+    push.start_many({"key": n} for n in range(600))
+    burst(hf, concurrency=10)
+
+    assert value(db, "select count(*) from holdfast.steps where state = 'done'") == 600
+    assert value(db, "select count(distinct at) from holdfast.journal where event = 'claimed'") < 30
 
 
 def test_a_kind_without_a_handler_is_left_untouched_and_shown(hf: Holdfast, db: DB) -> None:

@@ -77,6 +77,7 @@ class Calls:
                 ready.append(self._begun(full))
             if not call.attempts:
                 self._close(key)
+        _share_claim(ready)
         self._dispatch(ready)
 
     def withdraw(self) -> list[Unit]:
@@ -111,6 +112,13 @@ class Calls:
         call = BatchCall(attempts, self._executor)
         self._running.append(call)
         return call
+
+
+def _share_claim(calls: Sequence[BatchCall]) -> None:
+    """Measure calls that begin together as one claim: if they end soon, the next claim may bring more calls."""
+    for call in calls:
+        call.claim = calls[0].claim
+        call.claim.size = call.claim.left = len(calls)
 
 
 def count_calls(steps: Sequence[ClaimedStep]) -> int:

@@ -280,7 +280,8 @@ class Claimer:
             lane.add(waiting)
 
     def _most_steps(self, room: int) -> int:
-        most = min(MOST_STEPS, room * (self._largest_call or 1))
+        # More calls than can run at once are fetched only if they are small: as many steps as those might have.
+        most = min(MOST_STEPS, min(room, self.lanes.capacity) * (self._largest_call or 1))
         return most if self._most_left is None else min(most, self._most_left)
 
     def _lease(self, handler: Handler) -> float:
