@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import Holdfast
+from holdfast.rules import Rule, percent, tag
+from holdfast.rules.http import HttpChannel
 from holdfast.testing import Clock, drain
 from rules.shops import HALF, applied, by_item, found, halved, limit, sent, some_items, wait_of
 from simulated import SimulatedShop, simulated_shop
@@ -178,3 +180,18 @@ def test_a_503_is_no_rate_limit(hf: Holdfast, shop: SimulatedShop, clock: Clock)
     other = hf.rules.preview(HALF, channel="shop", items=items[1:], apply=True)
     drain(hf)
     assert [target.status for target in other.targets()] == ["APPLIED"]
+
+
+def test_a_scheduled_preview_is_charged_for_each_page_that_it_reads(
+    hf: Holdfast, shop: SimulatedShop, clock: Clock
+) -> None:
+    """A-54, A-120: a walk through the whole shop cost no more than one call."""
+    hf.rules.channel("shop", HttpChannel(shop.url, page=100), rate=1, per="1h", burst=50)
+    hf.rules.schedule(Rule("none", where=tag("none"), change=percent(-50)), channel="shop", every="1h")
+    drain(hf)
+    clock.advance(3601)
+    with hf.rules.connection() as connection:
+        connection.execute("select * from holdfast.fire_schedules()")
+    drain(hf)
+
+    assert limit(hf)[3] == 50 - 400 / 100

@@ -5,7 +5,7 @@ A channel lists items, reads prices, writes them and says whether it is healthy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from inspect import getattr_static
@@ -71,6 +71,10 @@ class Wrote(NamedTuple):
     code: str | None = None
 
 
+def _proceed() -> None:
+    """Wait for nothing: no limit is charged."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelCall:
     """What a call of a channel needs to know besides its items."""
@@ -79,6 +83,7 @@ class ChannelCall:
     correlation_id: str | None = None  # send it along: it finds the call in the run's events and logs
     key: str | None = None  # the same for every automatic try of the same write: send it as Idempotency-Key
     connection: Connection[Any] | None = None  # inside the batch's transaction, for a channel `in_transaction`
+    before_page: Callable[[], object] = _proceed  # `items` calls it before every request but its first
 
 
 class Health(NamedTuple):

@@ -138,7 +138,8 @@ def _planned(
     rule = from_json(definition)
     request = Request(rule, registered.name, "schedule", {"schedule": schedule}, key=f"schedule:{ctx.step_id}",
                       actor="scheduler", tenant=tenant)  # fmt: skip
-    call = ChannelCall(registered.request_timeout, str(ctx.step_id))
+    # The claim paid for the first page.
+    call = ChannelCall(registered.request_timeout, str(ctx.step_id), before_page=lambda: ctx.charge(registered.place))
     try:
         items = items_of(None, registered.channel, call)
         with evaluated(_uncapped(rule), items) as verdicts, connections() as connection:

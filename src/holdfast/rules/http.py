@@ -95,6 +95,7 @@ class HttpChannel:
             if not isinstance(following, str) or following == after:
                 raise _unreadable(self.url, f"`next` must lead to another page, got {following!r:.60}")
             after = following
+            call.before_page()
 
     def read(self, ids: Sequence[str], call: ChannelCall) -> Mapping[str, Price | Refusal]:
         """Read the prices of items."""
