@@ -251,13 +251,12 @@ class Worker:
 
     async def _error_wait(self, error: Exception) -> None:
         self.states.enter("error_wait")
-        self.is_ready = False
+        self.is_ready, self._empty_polls = False, 0
         self.meters.errors.inc()
         self.meters.stands("error_wait", in_flight=self.in_flight, beat=time.time())
         wait = self.options.error_wait.total_seconds()
         self.log.warning("worker.error_wait", error=str(error), kind=type(error).__name__, wait=wait)
         await self._claims.close()
-        self._empty_polls = 0
         until = time.monotonic() + wait
         while not self.stop_signals and (left := until - time.monotonic()) > 0:
             self._wake.clear()
