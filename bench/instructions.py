@@ -1,10 +1,10 @@
 """Count the server's instructions per step, under callgrind: a start, and claim and settle in batches of 500.
 
-    .venv/bin/python bench/instructions.py [--only CASE] [--keep FILE]
+    .venv/bin/python bench/instructions.py [--only CASE] [--batch 1] [--keep FILE]
 
 Times tremble, instructions do not: the same SQL gives the same count on a busy machine. Needs valgrind. One backend runs
 alone (`postgres --single`) on a database with tasks due; the count is the difference of a long and a short drain. It is
-also counted under limits. `--only` counts one case, and `--keep` leaves callgrind's profile of the last one counted, for
+also counted under limits. `--only` counts one case, `--batch` claims and settles by so many, and `--keep` leaves callgrind's profile of the last one counted, for
 callgrind_annotate.
 """
 
@@ -27,6 +27,7 @@ from holdfast.embedded.binaries import binary
 from hot_loop import BATCH, install, load
 
 SHORT, LONG = 4, 8  # batches
+SINGLES = 100  # times as many of them, if they are of less than ten steps
 STARTS = 100  # statements per batch
 START = "select holdfast.start_task('noop', '{}');"
 SETTLE = """select count(*) from {function}((select array_agg(step_id) from pg_temp.claimed),
@@ -63,6 +64,7 @@ def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=CASES, help="count this case alone")
+    parser.add_argument("--batch", type=int, default=BATCH, help=f"steps per claim and settle ({BATCH})")
     parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
@@ -72,10 +74,11 @@ def main() -> None:
         for number, (case, (engine, before)) in enumerate(CASES.items()):
             if options.only in {None, case}:
                 home = Path(folder, str(number))
+                short, long = (each * (SINGLES if options.batch < 10 else 1) for each in (SHORT, LONG))
                 prepare(home, engine, before)
-                counts = {batches: run(home, engine, batches) for batches in (SHORT, LONG)}
-                steps = (LONG - SHORT) * BATCH
-                print(f"{case}: {(counts[LONG] - counts[SHORT]) // steps:,} instructions a step", flush=True)
+                counts = {batches: run(home, engine, batches, options.batch) for batches in (short, long)}
+                steps = (long - short) * options.batch
+                print(f"{case}: {(counts[long] - counts[short]) // steps:,} instructions a step", flush=True)
             if options.only is None and case == "holdfast":
                 count_starts(home)
         if options.keep:
@@ -105,11 +108,11 @@ def prepare(home: Path, engine: str, before: tuple[LiteralString, ...]) -> None:
         embedded.stop(home)
 
 
-def run(home: Path, engine: str, batches: int) -> int:
+def run(home: Path, engine: str, batches: int, size: int) -> int:
     """Drain some batches, and return the instructions it took."""
-    instructions, output = count(home, script(engine, batches))
+    instructions, output = count(home, script(engine, batches, size))
     settled = re.findall(r'count = "(\d+)"', output)
-    if settled != [str(BATCH)] * batches:
+    if settled != [str(size)] * batches:
         raise SystemExit(f"{engine} did not settle its batches: {settled}\n{output[-2000:]}")
     return instructions
 
@@ -136,11 +139,11 @@ def count(home: Path, statements: str) -> tuple[int, str]:
     return int(counted[1]), said.stdout
 
 
-def script(engine: str, batches: int) -> str:
+def script(engine: str, batches: int, size: int) -> str:
     """Write the backend's input, one statement per line."""
     claim, settle = ENGINES[engine]
     each = [
-        f"insert into pg_temp.claimed {claim.format(batch=BATCH)};",
+        f"insert into pg_temp.claimed {claim.format(batch=size)};",
         SETTLE.format(function=settle).replace("\n", " "),
         "truncate pg_temp.claimed;",
     ]

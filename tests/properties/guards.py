@@ -104,6 +104,15 @@ def a_parked_step_is_free(db: DB) -> None:
         )
 
 
+def a_new_step_breaks_no_rule(db: DB) -> None:
+    with refused(psycopg.errors.CheckViolation):
+        changed(
+            db,
+            """insert into holdfast.steps (machine, state, kind, created_at, due_at, waits)
+               values ('work.task', 'pending', 'mail', holdfast.clock(), holdfast.clock(), 1)""",
+        )
+
+
 def a_row_begins_in_an_initial_state(db: DB) -> None:
     with refused(errors.NotInitial):
         changed(db, NEW_STEP + "('work.task', 'done', 'mail', holdfast.clock(), holdfast.clock())")

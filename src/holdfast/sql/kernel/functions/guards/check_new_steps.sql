@@ -1,6 +1,6 @@
--- The INSERT trigger of steps: a new step is in an initial state, free and untried. The check is an aggregate, because
--- EXISTS would make the planner loop over the inserted rows. The same statement finds out whether a machine has a
--- `moved` function, which is called with its new steps.
+-- The INSERT trigger of steps: a new step breaks no rule (broken_rule), and is in an initial state, free and untried.
+-- The check is an aggregate, because EXISTS would make the planner loop over the inserted rows. The same statement
+-- finds out whether a machine has a `moved` function, which is called with its new steps.
 create or replace function holdfast.check_new_steps()
 returns trigger
 language plpgsql
@@ -15,6 +15,7 @@ declare
 begin
   select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
          min(n.state) filter (where not o.is_sound) as state,
+         min(holdfast.broken_rule(n)) as broken,
          bool_or(n.machine = any (array(
            select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
@@ -23,6 +24,9 @@ begin
    cross join lateral (
      select s.is_initial is true  -- guard: initial
             and n.lease_id is null and n.finished_at is null and n.attempt = 0 and n.failures = 0 as is_sound) o;
+  if seen.broken is not null then  -- guard: sound
+    perform holdfast.refuse_broken(seen.broken);
+  end if;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),

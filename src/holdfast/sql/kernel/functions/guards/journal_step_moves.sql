@@ -1,5 +1,5 @@
--- The UPDATE trigger of steps: journals each move, by set, and refuses a move that the row's machine does not list, or
--- lists for other actors only. A row has moved when its state or its lease number changed. A change that no kernel
+-- The UPDATE trigger of steps: refuses rows that break a rule (broken_rule), journals each move, by set, and refuses a
+-- move that the row's machine does not list, or lists for other actors only. A row has moved when its state or its lease number changed. A change that no kernel
 -- function announced is `by_hand`: it may make any move that the machine lists, with the columns that the new state
 -- needs, and the kernel then catches up (waiting children, the run's counts). A machine's `moved` function is called
 -- with its moves. Limits count their holders and their queues here, so that nothing that sets or clears a lease can
@@ -27,7 +27,13 @@ declare
   limit_ids bigint[];
   held int[];
   parked int[];
+  seen record;
 begin
+  -- Most statements move only steps of machines that listen to nothing, and need no join for them.
+  select min(holdfast.broken_rule(n)) as broken, bool_or(n.machine = any (listening)) as is_told into seen from n;
+  if seen.broken is not null then  -- guard: sound
+    perform holdfast.refuse_broken(seen.broken);
+  end if;
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
                                    n.finished_at is not null)
@@ -54,8 +60,7 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
-  -- Asked first: most statements move only steps of machines that listen to nothing, and need no join.
-  if listening <> '{}' and exists (select from n where n.machine = any (listening)) then
+  if seen.is_told then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
