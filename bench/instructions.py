@@ -29,6 +29,7 @@ from hot_loop import BATCH, install, load
 SHORT, LONG = 4, 8  # batches
 SINGLES = 100  # times as many of them, if they are of less than ten steps
 STARTS = 100  # statements per batch
+START_CASE = "start"
 START = "select holdfast.start_task('noop', '{}');"
 SETTLE = """select count(*) from {function}((select array_agg(step_id) from pg_temp.claimed),
   (select array_agg(lease_id) from pg_temp.claimed), (select array_agg('null'::jsonb) from pg_temp.claimed));"""
@@ -63,7 +64,7 @@ CASES: dict[str, tuple[str, tuple[LiteralString, ...]]] = {
 def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=CASES, help="count this case alone")
+    parser.add_argument("--only", choices=[*CASES, START_CASE], help="count this case alone")
     parser.add_argument("--batch", type=int, default=BATCH, help=f"steps per claim and settle ({BATCH})")
     parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile")
     options = parser.parse_args()
@@ -79,8 +80,10 @@ def main() -> None:
                 counts = {batches: run(home, engine, batches, options.batch) for batches in (short, long)}
                 steps = (long - short) * options.batch
                 print(f"{case}: {(counts[long] - counts[short]) // steps:,} instructions a step", flush=True)
-            if options.only is None and case == "holdfast":
-                count_starts(home)
+        if options.only in {None, START_CASE}:
+            home = Path(folder, "starts")
+            prepare(home, *CASES["holdfast"])
+            count_starts(home)
         if options.keep:
             shutil.copy(Path(folder, "copy", "profile"), options.keep)
 
