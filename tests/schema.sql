@@ -496,16 +496,7 @@ CREATE TABLE holdfast.steps (
     charge numeric(20,6),
     limited_by bigint,
     batch_key text,
-    alone boolean,
-    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
-    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
-    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
-    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
-    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
+    alone boolean
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
@@ -2790,6 +2781,29 @@ $$;
 
 
 --
+-- Name: broken_rule(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.broken_rule(step holdfast.steps) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (((step).due_at < '1900-01-01 00:00:00+00'::timestamp with time zone) OR ((step).due_at > '9999-01-01 00:00:00+00'::timestamp with time zone)) THEN 'due_in_a_year_of_four_digits'::text
+             WHEN (((step).due_at IS NOT NULL) AND (((step).lease_id IS NOT NULL) OR ((step).finished_at IS NOT NULL) OR ((step).waits <> 0))) THEN 'due_only_when_free'::text
+             WHEN (((step).finished_at IS NOT NULL) AND ((step).lease_id IS NOT NULL)) THEN 'finished_holds_no_lease'::text
+             WHEN (pg_column_size((step).input) > 1048576) THEN 'input_is_small'::text
+             WHEN ((((step).lease_id IS NULL) <> ((step).lease_until IS NULL)) OR (((step).lease_id IS NULL) <> ((step).lease_owner IS NULL))) THEN 'lease_is_whole'::text
+             WHEN (((step).parked_for = 'handler'::text) AND ((step).parked_due_at IS NULL)) THEN 'parked_keeps_its_due_time'::text
+             WHEN (((step).parked_due_at IS NOT NULL) AND (((step).due_at IS NOT NULL) OR ((step).lease_id IS NOT NULL) OR ((step).finished_at IS NOT NULL) OR ((step).waits <> 0))) THEN 'parked_only_when_free'::text
+             WHEN (((step).priority < 0) OR ((step).priority > 9)) THEN 'priority_is_0_to_9'::text
+             WHEN ((step).waits < 0) THEN 'waits_are_counted'::text
+             ELSE NULL::text
+         END AS "case";
+END;
+
+
+--
 -- Name: bucket_level(numeric, timestamp with time zone, numeric, interval, numeric, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3679,6 +3693,7 @@ declare
 begin
   select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
          min(n.state) filter (where not o.is_sound) as state,
+         min(holdfast.broken_rule(n)) as broken,
          bool_or(n.machine = any (array(
            select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
@@ -3687,6 +3702,9 @@ begin
    cross join lateral (
      select s.is_initial is true  -- guard: initial
             and n.lease_id is null and n.finished_at is null and n.attempt = 0 and n.failures = 0 as is_sound) o;
+  if seen.broken is not null then  -- guard: sound
+    perform holdfast.refuse_broken(seen.broken);
+  end if;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
@@ -6612,7 +6630,13 @@ declare
   limit_ids bigint[];
   held int[];
   parked int[];
+  seen record;
 begin
+  -- Most statements move only steps of machines that listen to nothing, and need no join for them.
+  select min(holdfast.broken_rule(n)) as broken, bool_or(n.machine = any (listening)) as is_told into seen from n;
+  if seen.broken is not null then  -- guard: sound
+    perform holdfast.refuse_broken(seen.broken);
+  end if;
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
                                    n.finished_at is not null)
@@ -6639,8 +6663,7 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
-  -- Asked first: most statements move only steps of machines that listen to nothing, and need no join.
-  if listening <> '{}' and exists (select from n where n.machine = any (listening)) then
+  if seen.is_told then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
@@ -10193,6 +10216,22 @@ begin
     raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
   end if;
   raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint, column = refuse.field;
+end
+$$;
+
+
+--
+-- Name: refuse_broken(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_broken(rule text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  raise exception using
+    errcode = 'check_violation', schema = 'holdfast', table = 'steps', constraint = refuse_broken.rule,
+    message = format('a step would break the rule %s', refuse_broken.rule);
 end
 $$;
 
@@ -25694,6 +25733,13 @@ REVOKE ALL ON FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, cloc
 
 
 --
+-- Name: FUNCTION broken_rule(step holdfast.steps); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.broken_rule(step holdfast.steps) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION bucket_level(tokens numeric, filled_at timestamp with time zone, rate numeric, per interval, burst numeric, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -27423,6 +27469,13 @@ REVOKE ALL ON FUNCTION holdfast.refund_steps(ids bigint[], clock timestamp with 
 --
 
 REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text, field text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_broken(rule text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_broken(rule text) FROM PUBLIC;
 
 
 --
