@@ -4739,7 +4739,7 @@ begin
                        as u (limit_id, held, parked)
              order by u.limit_id) c  -- whichever side is hashed, states are locked in the order of their ids
      where s.id = any (count_limits.ids) and s.id = c.limit_id
-    returning s.parked > 0 or s.wake_at is not null as is_awaited)
+    returning s.parked > 0 or s.wake_at is not null as is_awaited)  -- guard: awaited; as it is under the lock
   select bool_or(u.is_awaited) into awaited from counted u;
   if count_limits.endings is not null then
     perform holdfast.judge_breakers(count_limits.endings, count_limits.clock);
@@ -20595,9 +20595,9 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
             n.paused_by,
             n.pause_reason
            FROM holdfast.limit_states n
-          WHERE COALESCE(((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
+          WHERE ((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
                    FROM holdfast.steps p_1
-                  WHERE ((p_1.limited_by = n.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
+                  WHERE ((p_1.limited_by = n.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])))))))
         )
  SELECT l.name,
     l.tenant,
@@ -20617,9 +20617,38 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
         END AS tokens,
     COALESCE(s.parked, f.parked, 0) AS parked,
         CASE
-            WHEN (s.parked > 0) THEN ( SELECT min(p_1.parked_due_at) AS min
-               FROM holdfast.steps p_1
-              WHERE ((p_1.limited_by = s.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text)))
+            WHEN (s.parked > 0) THEN ( WITH RECURSIVE heads AS (
+                    ( SELECT p_1.queue,
+                        p_1.priority,
+                        p_1.parked_due_at
+                       FROM holdfast.steps p_1
+                      WHERE ((p_1.limited_by = s.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text))
+                      ORDER BY p_1.queue, p_1.priority DESC, p_1.parked_due_at
+                     LIMIT 1)
+                    UNION ALL
+                     SELECT n.queue,
+                        n.priority,
+                        n.parked_due_at
+                       FROM (heads b
+                         CROSS JOIN LATERAL (( SELECT p_1.queue,
+                                p_1.priority,
+                                p_1.parked_due_at
+                               FROM holdfast.steps p_1
+                              WHERE ((p_1.limited_by = s.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text) AND (p_1.queue = b.queue) AND (p_1.priority < b.priority))
+                              ORDER BY p_1.priority DESC, p_1.parked_due_at
+                             LIMIT 1)
+                            UNION ALL
+                            ( SELECT p_1.queue,
+                                p_1.priority,
+                                p_1.parked_due_at
+                               FROM holdfast.steps p_1
+                              WHERE ((p_1.limited_by = s.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text) AND (p_1.queue > b.queue))
+                              ORDER BY p_1.queue, p_1.priority DESC, p_1.parked_due_at
+                             LIMIT 1)
+                     LIMIT 1) n)
+                    )
+             SELECT min(h.parked_due_at) AS min
+               FROM heads h)
             ELSE NULL::timestamp with time zone
         END AS oldest_parked_at,
     COALESCE(s.wake_at, f.wake_at) AS wake_at,

@@ -101,6 +101,16 @@ def a_rescue_gives_the_slot_back(db: DB) -> None:
     assert ids(claim(db)) == [second]
 
 
+def a_slot_that_is_freed_while_a_step_is_parked_is_used(db: DB) -> None:
+    """The settle waits for the claim that parks the step, and must see it parked."""
+    limit(db, concurrency=1)
+    _, second = tasks(db, 1, 1)
+    step = claim_one(db)
+    done = Settlement(step.step_id, step.lease_id, Done())
+    overlapping(db, lambda one: claim(one, "a"), lambda two: run(two, calls.settle_steps([done])))
+    assert ids(claim(db, "b")) == [second]
+
+
 def a_bucket_gives_no_more_than_it_has(db: DB) -> None:
     bucket(db, burst=2)
     tasks(db, 1, 1, 1)

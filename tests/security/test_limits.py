@@ -58,6 +58,7 @@ def test_a_login_changes_no_limit_of_others(login: Login, db: DB, role: str, ten
         limit_calls.pause_limit("api", tenant=tenant),
         limit_calls.resume_limit("api", tenant=tenant),
         limit_calls.forget_limit("api", tenant=tenant),
+        limit_calls.reset_limit("api", tenant=tenant),
     ]
 
     for change in changes:

@@ -63,6 +63,33 @@ def test_a_handler_charges_extra_requests_and_learns_when_to_come_back(dsn: str,
     assert answers == [None, seconds(10)]
 
 
+@pytest.mark.parametrize("way", ["charge", "acharge"])
+def test_a_charge_waits_until_the_tokens_are_there(dsn: str, db: DB, clock: Clock, way: str) -> None:
+    """The step took the only token, and no other comes until the clock moves."""
+    clock.freeze()
+    hf = Holdfast(dsn)
+    hf.limit("api", rate=1, per=0.2, burst=1)
+    begun = Event()
+
+    @hf.task(limits=["api"], name="charge")
+    def charge(ctx: Ctx) -> object:
+        begun.set()
+        return ctx.charge("api")
+
+    @hf.task(limits=["api"], name="acharge")
+    async def acharge(ctx: Ctx) -> object:
+        begun.set()
+        return await ctx.acharge("api")
+
+    with working(hf):
+        (step_id,) = run(db, calls.start_task(way, limits=["api"]))
+        until(begun.is_set)
+        clock.advance(seconds(0.2))
+        until(lambda: column(db, step_id, "state") == "done")
+
+    assert value(db, "select tokens from holdfast.limit_list where name = 'api'") == 0
+
+
 def test_a_charge_that_makes_no_sense_is_refused_and_takes_nothing(dsn: str, db: DB, clock: Clock) -> None:
     clock.freeze()
     hf = Holdfast(dsn)

@@ -29,6 +29,17 @@ def test_a_limit_is_set_shown_paused_resumed_and_removed(cli, found, db):
     assert [change["event"] for change in found("limits", "show", "shop:acme")["changes"]] == ["resumed", "paused"]
 
 
+def test_each_change_of_a_limit_is_reported_as_json(found):
+    for event, *arguments in (
+        ("defined", "limits", "set", "api", "--concurrency", "1"),
+        ("paused", "limits", "pause", "api"),
+        ("resumed", "limits", "resume", "api"),
+        ("removed", "limits", "remove", "api"),
+    ):
+        assert found(*arguments) == {"limit": "api", "event": event}
+    assert found("queues", "limit", "mail", "--concurrency", "1") == {"limit": "queue:mail", "concurrency": 1}
+
+
 def test_a_limit_that_is_not_there_is_not_found(cli):
     assert cli("limits", "show", "none").returncode != 0
     assert cli("limits", "remove", "none").returncode != 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from json import dumps
 from typing import Any
 
 import psycopg
 import pytest
 
 from holdfast import errors
-from holdfast.kernel import calls, limit_calls
+from holdfast.kernel import bulk, calls, limit_calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock
 from kernel.limits import limit, settled
@@ -17,6 +19,7 @@ from kernel.steps import (
     DB,
     claim_one,
     column,
+    fingerprint,
     node,
     seconds,
     stage,
@@ -59,42 +62,68 @@ def test_a_rule_that_makes_no_sense_is_refused(db: DB, rule: dict[str, Any], whe
     assert value(db, "select count(*) from holdfast.limits") == 0
 
 
+STARTS: dict[str, Callable[[DB, dict[str, Any]], object]] = {
+    "start_task": lambda db, options: start(db, **options),
+    "start_tasks": lambda db, options: run(
+        db, calls.start_tasks([{"name": "mail"}, {"name": "mail", **json(options)}])
+    ),
+    "start_step": lambda db, options: run(db, calls.start_step("ops.run", "mail", **options)),
+    "start_run": lambda db, options: start_flow(db, node("a"), node("mail", **json(options))),
+    "staged_steps": lambda db, options: bulk.start_tasks(
+        db, [bulk.Start("mail", "{}"), bulk.Start("mail", "{}", **options)]
+    ),
+}
+
+
+def json(options: dict[str, Any]) -> dict[str, Any]:
+    """Write options as a plan in JSON has them; it has no number for a NaN."""
+    return {name: str(given) if isinstance(given, Decimal) else given for name, given in options.items()}
+
+
+@pytest.mark.parametrize("way", STARTS)
 @pytest.mark.parametrize(
-    ("options", "where"),
+    ("options", "where", "value"),
     [
-        ({"limits": ["a", "b", "c", "d"]}, "limits"),
-        ({"limits": ["a", "a"]}, "limits"),
-        ({"limits": ["queue:x"]}, "limits"),
-        ({"limits": ["shop:*"]}, "limit"),
-        ({"limits": [""]}, "limit"),
-        ({"weight": -1}, "weight"),
-        ({"weight": 0}, "weight"),
-        ({"weight": Decimal("nan")}, "weight"),
+        ({"limits": ["a", "b", "c", "d"]}, "limits", "4"),
+        ({"limits": ["a", "a"]}, "limits", "a"),
+        ({"limits": ["queue:x"]}, "limits", "queue:x"),
+        ({"limits": ["shop:*"]}, "limit", "shop:*"),
+        ({"limits": [""]}, "limit", ""),
+        ({"weight": -1}, "weight", "-1"),
+        ({"weight": 0}, "weight", "0"),
+        ({"weight": Decimal("nan")}, "weight", "NaN"),
+        ({"limits": ["api"], "weight": 6}, "weight", "6"),
     ],
 )
-def test_a_start_with_limits_that_make_no_sense_is_refused(db: DB, options: dict[str, Any], where: str) -> None:
-    with pytest.raises(errors.BadInput) as refused:
-        start(db, **options)
-    assert refused.value.where == where
-    assert refused.value.next
+def test_a_start_with_limits_that_make_no_sense_is_refused_whole(
+    db: DB, way: str, options: dict[str, Any], where: str, value: str
+) -> None:
+    """By each way to start a step; the steps beside it in the same call are not started either."""
+    limit(db, "api", rate=1, per=seconds(1), burst=5)
+    before = fingerprint(db)
 
     with pytest.raises(errors.BadInput) as refused:
-        start_flow(
-            db,
-            node("a"),
-            node("b", **{k: float(v) if k == "weight" else v for k, v in options.items()})
-            if options.get("weight") != Decimal("nan")
-            else node("b", weight="NaN"),
-        )
-    assert value(db, "select count(*) from holdfast.steps") == 0
+        STARTS[way](db, options)
+
+    assert refused.value.where == where
+    assert value in refused.value.what
+    assert refused.value.next
+    assert fingerprint(db) == before
 
 
 def test_an_input_that_lacks_a_field_of_the_kinds_template_is_refused(db: DB) -> None:
     run(db, calls.define_kind("mail", limits=["shop:{shop}"], weight="{n}"))
 
     for given in ({"n": 1}, {"shop": "a"}, {"shop": None, "n": 1}, {"shop": "a", "n": "many"}, []):
-        with pytest.raises(errors.BadInput):
-            start(db, "mail", given)
+        for begin in (
+            lambda given: start(db, "mail", given),
+            lambda given: run(db, calls.start_tasks([{"name": "plain"}, {"name": "mail", "input": given}])),
+            lambda given: start_flow(db, node("plain"), node("mail", input=given)),
+            lambda given: stage(db, [("plain", "{}"), ("mail", dumps(given))]),
+        ):
+            with pytest.raises(errors.BadInput) as refused:
+                begin(given)
+            assert refused.value.next
     assert value(db, "select count(*) from holdfast.steps") == 0
     assert start(db, "mail", {"n": 1}, limits=[])
 
@@ -112,11 +141,34 @@ def test_a_bulk_start_takes_from_each_input_what_its_kind_names(db: DB, first: s
     assert rows == [("mail", ["shop:a"], 2, None), ("mail", ["shop:b"], 4, None)] + [("plain", ["all"], 3, "")] * 2
 
 
-@pytest.mark.parametrize("call_weight", [-1, Decimal("nan")])
-def test_a_call_weight_that_makes_no_sense_is_refused(db: DB, call_weight: Any) -> None:
+@pytest.mark.parametrize(
+    ("definition", "where"),
+    [
+        ({"call_weight": -1}, "call_weight"),
+        ({"call_weight": Decimal("nan")}, "call_weight"),
+        ({"limits": ["a", "b", "c", "{d}"]}, "limits"),
+        ({"weight": "-1"}, "weight"),
+        ({"weight": "NaN"}, "weight"),
+        ({"weight": "0"}, "weight"),
+    ],
+)
+def test_a_kind_with_limits_that_make_no_sense_is_refused(db: DB, definition: dict[str, Any], where: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
-        run(db, calls.define_kind("mail", call_weight=call_weight))
-    assert refused.value.where == "call_weight"
+        run(db, calls.define_kind("mail", **definition))
+
+    assert refused.value.where == where
+    assert refused.value.next
+    assert value(db, "select count(*) from holdfast.kinds") == 0
+
+
+def test_a_weight_of_0_is_for_kinds_whose_calls_have_a_weight(db: DB) -> None:
+    run(db, calls.define_kind("mail", call_weight=2))
+    limit(db, "api", rate=1, per=seconds(1), burst=5)
+
+    start(db, limits=["api"], weight=0)
+
+    claim_one(db)
+    assert value(db, "select tokens from holdfast.limit_list where name = 'api'") == 3
 
 
 def test_pausing_a_family_without_a_rule_is_refused(db: DB) -> None:

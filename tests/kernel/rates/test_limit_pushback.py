@@ -126,6 +126,34 @@ def test_one_probe_decides_what_becomes_of_an_open_breaker(
         assert len(claim(db, batch=3)) == (1 if state == "half-open" else 2)
 
 
+def test_a_parked_step_says_which_limit_refused_it_and_until_when(db: DB, clock: Clock) -> None:
+    """Slots come back at no known time; tokens, a pause and a probe do."""
+    minute = clock.now() + seconds(60)
+    limit(db, "api", breaker_after=1, breaker_for=seconds(60))
+    fail_limited(db, 1)
+    limit(db, "slots", concurrency=0)
+    limit(db, "rate", rate=1, per=seconds(60), burst=1)
+    limit(db, "shop:*", concurrency=9)
+    run(db, limit_calls.pause_limit("shop:*", until=minute))
+    run(db, limit_calls.pause_limit("news"))
+    names = ("api", "slots", "rate", "rate", "shop:acme", "news")
+    tasks = {start(db, limits=[name]): name for name in names}
+    (taken,) = claim(db, batch=9)
+
+    rows = db.execute(
+        "select id, standing, limited_by, limited_until from holdfast.step_list where finished_at is null"
+    )
+
+    assert {(standing, name, until) for step, standing, name, until in rows if step != taken.step_id} == {
+        ("breaker open", "api", minute),
+        ("limited", "slots", None),
+        ("limited", "rate", minute),
+        ("upstream paused", "shop:acme", minute),
+        ("upstream paused", "news", None),
+    }
+    assert tasks[taken.step_id] == "rate"
+
+
 def test_people_pause_and_resume_limits_and_each_change_is_kept(db: DB, clock: Clock) -> None:
     limit(db, "shop:*", concurrency=5)
     limit(db, "shop:*", concurrency=5)

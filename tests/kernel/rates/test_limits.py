@@ -318,6 +318,27 @@ def test_a_parked_step_that_is_cancelled_or_parked_by_hand_leaves_the_limits_que
     assert column(db, tasks[2], "due_at") is not None
 
 
+def test_the_oldest_of_a_limits_queue_is_found_in_every_queue_and_priority(db: DB, clock: Clock) -> None:
+    limit(db, "api", concurrency=0)
+    oldest = "select oldest_parked_at from holdfast.limit_list where name = 'api'"
+    places = [("b", 5), ("a", 0), ("a", 9), ("b", 0), ("c", 3)]
+    begun = clock.now()
+    for queue, priority in places:
+        start(db, limits=["api"], queue=queue, priority=priority)
+        start(db, limits=["api"], queue=queue, priority=priority)
+        clock.advance(seconds(1))
+    for queue in ("a", "b", "c"):
+        assert claim(db, queue=queue, batch=9) == []
+
+    for place, (queue, priority) in enumerate(places):
+        assert value(db, oldest) == begun + seconds(place)
+        for (step_id,) in db.execute(
+            "select id from holdfast.steps where queue = %s and priority = %s", [queue, priority]
+        ).fetchall():
+            run(db, calls.cancel(str(step_id)))
+    assert value(db, oldest) is None
+
+
 def test_a_queue_that_nobody_serves_keeps_no_slot_from_another(db: DB) -> None:
     limit(db, "api", concurrency=1)
     start(db, limits=["api"], queue="a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -18,6 +19,11 @@ from scenarios.proof import Proof
 from scenarios.stories import kill_and_replace
 
 SHOPS, SLOTS, RATE, BURST = 3, 3, 100, 30
+WAITING = """
+select standing, limited_by, count(*),
+       bool_and(limited_until - holdfast.clock() between interval '25 min' and interval '1 h')
+  from holdfast.step_list where standing <> 'over' group by 1, 2 order by 1
+"""
 PER_HOUR = {"rate": 1, "per": timedelta(hours=1)}  # so slow that what comes back came by a refund
 
 
@@ -125,6 +131,28 @@ def test_a_worker_that_does_not_know_of_limits_obeys_them(
     proof.check(database, folder, started=started)
     assert check_limits(database) >= started
     assert database.value("select sum(charge)::int from public.charged") >= 2 * started
+
+
+@pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed: `apt-get install faketime`")
+def test_workers_whose_clocks_are_an_hour_off_fill_no_bucket_and_end_no_pause(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
+    """R16: a token comes per hour, and a pause ends in half an hour, by the database's clock alone."""
+    record(database)
+    define(database, "api", burst=6, **PER_HOUR)
+    database.rows("select holdfast.pause_limit('shop', until => holdfast.clock() + interval '30 min')")
+    asleep = "select count(*) from holdfast.worker_list where is_asleep"
+    started = start_limited(database, "doze", 10, "api")
+    paused = start_limited(database, "doze", 4, "shop")
+
+    for name in ("+1h", "-1h"):
+        crew.hire_ready("--name", name, prefix=("faketime", "-f", name))
+    until(lambda: database.count("succeeded") == 6 and database.value(asleep) == 2, "both found nothing more to do")
+
+    assert standing(database, "api") == (0, 0)
+    assert database.rows(WAITING) == [("limited", "api", 4, True), ("upstream paused", "shop", paused, True)]
+    assert len(lines(folder, "begin")) == 6
+    proof.check(database, folder, started=started + paused, failed=started + paused - 6)
 
 
 def test_the_judge_sees_one_lease_too_many_and_one_token_too_early() -> None:

@@ -14,11 +14,13 @@ import pytest
 
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
+from holdfast.kernel.query import query
 from holdfast.models import ClaimedStep, Done, Settlement
+from holdfast.reads import limits
 from holdfast.testing import Template
 from shape.plans import crowd
 from shape.plans.crowd import DB
-from shape.plans.reading import Reading, reading, stock_connection
+from shape.plans.reading import Reading, counted, reading, stock_connection
 
 WARM, NEW, ANALYZED = "planned on empty tables", "new, no statistics", "new, statistics"
 pytestmark = [pytest.mark.timeout(600), pytest.mark.scenario("R19")]
@@ -125,3 +127,13 @@ def test_a_sleeper_learns_when_a_limit_opens_without_reading_its_queue(db: DB) -
     _, read = reading(db, calls.mark_asleep("w", "shut"))
 
     assert_few(read, 100)
+
+
+def test_a_list_of_limits_reads_the_heads_of_their_queues(db: DB) -> None:
+    """R19: since when the oldest step waits is not looked for among all that are parked."""
+    found, read = counted(db, lambda: query(db, limits.limits("shut")))
+
+    assert [(row.name, row.parked >= PARKED, row.oldest_parked_at is not None) for row in found] == [
+        ("shut", True, True)
+    ]
+    assert_few(read, 100 + 6 * KEYS)

@@ -5,19 +5,42 @@ create or replace view holdfast.limit_list with (security_invoker = true) as
 with states as (  -- as the policy of limit_states has it, which a superuser is past
   select n.*
     from holdfast.limit_states n
-   where coalesce(n.tenant = any ((select holdfast.allowed_tenants())::text[])
-                  or (n.tenant = '*' and exists (
-                        select from holdfast.steps p
-                         where p.limited_by = n.id and coalesce(p.parked_for, '') = 'limit'
-                           and p.tenant = any ((select holdfast.allowed_tenants())::text[]))), true))
+   where (select holdfast.allowed_tenants()) is null  -- asked first: what follows would look at all parked steps
+      or n.tenant = any ((select holdfast.allowed_tenants())::text[])
+      or (n.tenant = '*' and exists (
+            select from holdfast.steps p
+             where p.limited_by = n.id and coalesce(p.parked_for, '') = 'limit'
+               and p.tenant = any ((select holdfast.allowed_tenants())::text[]))))
 select l.name, l.tenant, r.name as rule, r.concurrency, r.rate, r.per, r.burst, r.breaker_after, r.breaker_for,
        r.breaker_counts, coalesce(s.held, f.held, 0) as held,
        case when s.id is not null then holdfast.tokens_at(s.state, r, c.clock)
             when l.name not like '%:*' then r.burst end as tokens,
        coalesce(s.parked, f.parked, 0) as parked,
        case when s.parked > 0 then (
-         select min(p.parked_due_at) from holdfast.steps p
-          where p.limited_by = s.id and coalesce(p.parked_for, '') = 'limit') end as oldest_parked_at,
+         with recursive heads as (  -- from one queue and priority to the next by the index, however many are parked
+           (select p.queue, p.priority, p.parked_due_at
+              from holdfast.steps p
+             where p.limited_by = s.id and coalesce(p.parked_for, '') = 'limit'
+             order by p.queue, p.priority desc, p.parked_due_at
+             limit 1)
+           union all
+           select n.queue, n.priority, n.parked_due_at
+             from heads b
+            cross join lateral (
+              (select p.queue, p.priority, p.parked_due_at
+                 from holdfast.steps p
+                where p.limited_by = s.id and coalesce(p.parked_for, '') = 'limit'
+                  and p.queue = b.queue and p.priority < b.priority
+                order by p.priority desc, p.parked_due_at
+                limit 1)
+              union all
+              (select p.queue, p.priority, p.parked_due_at
+                 from holdfast.steps p
+                where p.limited_by = s.id and coalesce(p.parked_for, '') = 'limit' and p.queue > b.queue
+                order by p.queue, p.priority desc, p.parked_due_at
+                limit 1)
+              limit 1) n)
+         select min(h.parked_due_at) from heads h) end as oldest_parked_at,
        coalesce(s.wake_at, f.wake_at) as wake_at,
        nullif(case when p.is_paused then greatest(s.paused_until, r.paused_until) end, 'infinity') as paused_until,
        case when p.is_paused then coalesce(s.paused_by, r.paused_by) end as paused_by,

@@ -24,7 +24,7 @@ begin
                        as u (limit_id, held, parked)
              order by u.limit_id) c  -- whichever side is hashed, states are locked in the order of their ids
      where s.id = any (count_limits.ids) and s.id = c.limit_id
-    returning s.parked > 0 or s.wake_at is not null as is_awaited)
+    returning s.parked > 0 or s.wake_at is not null as is_awaited)  -- guard: awaited; as it is under the lock
   select bool_or(u.is_awaited) into awaited from counted u;
   if count_limits.endings is not null then
     perform holdfast.judge_breakers(count_limits.endings, count_limits.clock);
