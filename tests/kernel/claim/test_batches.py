@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast import errors
 from holdfast.kernel import calls, limit_calls
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Done, Release, Retry, Settlement
 from holdfast.testing import Clock
@@ -248,6 +251,36 @@ def test_a_worker_of_the_last_release_leaves_the_batch_of_a_kind(db: DB) -> None
     assert db.execute("select batch, batch_by from holdfast.kinds").fetchall() == [(SIZE, "product")]
     run(db, calls.define_kind("push", batch=1))
     assert db.execute("select batch, batch_by from holdfast.kinds").fetchall() == [(1, None)]
+
+
+class EarlierStep(NamedTuple):
+    """The columns that a claim had before there were batches. Workers of that release read them by position."""
+
+    step_id: int
+    run_id: UUID | None
+    kind: str
+    input: Any
+    attempt: int
+    lease_id: int
+    lease_until: datetime
+    cursor: Any
+
+
+def test_a_worker_of_the_last_release_serves_the_steps_of_a_call_one_by_one(db: DB) -> None:
+    """R32: it names none of the new parameters and knows none of the new columns."""
+    define(db)
+    ids = push(db, "aabb")
+    arguments = {"worker": "elder", "queue": "default", "kinds": ["push"], "batch": 3, "lease": None, "tenants": None}
+
+    taken = run(db, Call("claim_steps", EarlierStep, arguments))
+
+    assert [(step.step_id, step.kind, step.attempt, step.cursor) for step in taken] == [
+        (step_id, "push", 1, None) for step_id in ids[:2]
+    ]
+    assert [step.input["product"] for step in taken] == ["a", "a"]
+    settled = run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done()) for step in taken]))
+    assert [row.event for row in settled] == ["succeeded"] * 2
+    assert [step.step_id for step in claim(db, batch=3)] == ids[2:]
 
 
 def limit(db: DB, **rule: Any) -> None:
