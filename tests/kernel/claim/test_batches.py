@@ -18,7 +18,7 @@ from holdfast import errors
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.models import ClaimedStep, Done, Release, Retry, Settlement
+from holdfast.models import ClaimedStep, Done, Fail, Release, Retry, Settlement
 from holdfast.testing import Clock
 from kernel.steps import DB, claim, column, finish, node, rescue, seconds, start, start_flow, step_row
 
@@ -342,6 +342,24 @@ def test_a_limit_that_binds_counts_the_calls_of_idle_handlers(db: DB) -> None:
 
     assert calls_of(claim(db, batch=100, free=2)) == ["aaa", "bbb"]
     assert calls_of(claim(db, batch=100, free=1)) == ["cc"]
+
+
+def test_the_probe_of_a_breaker_is_a_call_of_one(db: DB, clock: Clock) -> None:
+    """A-60: the limit may still be closed, so no more than one step is tried."""
+    limit(db, breaker_after=1, breaker_for=seconds(60))
+    define(db, limits=["shop"])
+    push(db, "a")
+    (step,) = claim(db)
+    limited = Fail({"type": "RateLimited", "message": "429"})
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, limited)]))
+    push(db, "aabb")
+    clock.advance(seconds(60))
+
+    (probe,) = claim(db, batch=10)
+    assert claim(db, batch=10) == []
+    run(db, calls.settle_steps([Settlement(probe.step_id, probe.lease_id, Done())]))
+
+    assert calls_of(claim(db, batch=10)) == ["a", "bb"]
 
 
 def test_a_claim_takes_keys_whole_from_the_queue_of_a_limit(db: DB) -> None:
