@@ -61,7 +61,7 @@ HOW = {
     "are queued, by the database's clock.",
     "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log. Ours has "
     "two schedules with ticks in an hour and later.",
-    "batches": "No-op tasks by one process: one by one, and by a handler that takes 250 at a time. Rows: a batch handler inserts one row "
+    "batches": "No-op tasks by one process: one by one, by a handler that takes 250 at a time, and by one whose tasks have a key each. Rows: a batch handler inserts one row "
     "per task in `batch.transaction()`; for the baseline a loop by hand claims 250 steps with SKIP LOCKED, then inserts their rows and settles them in one "
     "transaction.",
     "pause": "One run of a million steps, of which 5 000 are due at a time, and one of 10 000: milliseconds of the calls that queue, pause, "

@@ -4238,8 +4238,9 @@ declare
 begin
   select max(pg_column_size(g.input)) as largest, max(g.priority) as highest, min(g.priority) as lowest,
          min(g.due_at) as first_due, max(g.due_at) as last_due, min(g.id) as first_id, max(g.id) as last_id,
-         min(g.name) filter (where not holdfast.is_name(g.name, 400)) as odd_name,
-         min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as odd_key
+         min(g.kind collate "C") as first_kind, max(g.kind collate "C") as last_kind,
+         count(g.queue) > 0 as has_queues, count(g.policy) > 0 as has_policies,
+         count(g.name) + count(g.unique_key) > 0 as has_names
     into seen
     from pg_temp.staged_steps g;
   if seen.largest > 1048576 then
@@ -4253,16 +4254,29 @@ begin
   end if;
   perform holdfast.check_due(seen.first_due);
   perform holdfast.check_due(seen.last_due);
-  perform holdfast.check_name('the name of a step', seen.odd_name, 400);
-  perform holdfast.check_name('unique_key', seen.odd_key, 400);
-  perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
-  perform holdfast.check_names('queue',
-                               array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  if seen.has_names then
+    perform holdfast.check_name('the name of a step', o.name, 400), holdfast.check_name('unique_key', o.unique_key, 400)
+       from (select min(g.name) filter (where not holdfast.is_name(g.name, 400)) as name,
+                    min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as unique_key
+               from pg_temp.staged_steps g) o;
+  end if;
+  perform holdfast.check_names('the name of a handler',
+                               case when seen.first_kind = seen.last_kind then array[seen.first_kind]
+                                    else array(select distinct g.kind from pg_temp.staged_steps g) end);
+  if seen.has_queues then
+    perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g
+                                                 where g.queue is not null));
+  end if;
   if seen.first_id is not null then
     perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
-  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
-                                        where g.policy is not null));
+  if seen.has_policies then
+    perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
+                                          where g.policy is not null));
+  end if;
+  if not exists (select from pg_temp.staged_edges) then
+    return;
+  end if;
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
@@ -7320,6 +7334,148 @@ $$;
 
 
 --
+-- Name: lock_calls(bigint[], integer[], integer[], text, integer, integer, integer, timestamp with time zone, integer, boolean, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_calls(heads bigint[], counts integer[], sizes integer[], queue text, priority integer, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[]) RETURNS holdfast.call_pick
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'on'
+    AS $$
+declare
+  answer holdfast.call_pick := ('{}', '{}', '{}', false);
+  has_runs boolean := false;
+  last_call int := lock_calls.called;
+  next int := 1;  -- the first head that was not looked at
+  room int;
+  left_calls int;
+  had bigint[];
+  ids bigint[];
+  places int[];  -- of the head of each
+  are_of_runs boolean;
+  numbers int[];
+  firsts bigint[];  -- of each key
+  fitting int;
+  cut_at int;  -- the head whose calls do not all fit
+  last_place int;  -- of which a step was locked
+  rest bigint[];
+  locked bigint[];
+begin
+  while next <= cardinality(lock_calls.heads) loop
+    room := lock_calls.wanted - cardinality(answer.ids);
+    left_calls := coalesce(lock_calls.most, 1000000000) - (last_call - lock_calls.called);
+    answer.is_over := room <= 0 or left_calls <= 0;
+    exit when answer.is_over;
+    had := lock_calls.taken || answer.ids;
+    select coalesce(array_agg(c.id), '{}'), array_agg(c.place), count(c.run_id) > 0 into ids, places, are_of_runs
+      from (select d.id, d.run_id, u.place::int as place
+              from unnest(lock_calls.heads, lock_calls.counts, lock_calls.sizes)
+                   with ordinality u (head, count, size, place)
+             cross join lateral (select h.kind, h.tenant, h.batch_key, h.limits, h.run_id
+                                   from holdfast.steps h where h.id = u.head offset 0) k
+             cross join lateral (
+               select u.head as id, k.run_id where u.size = 1
+               union all
+               select o.id, o.run_id
+                 from (select w.id, w.run_id
+                         from (select d.id, d.run_id, d.limits, d.kind, d.tenant, d.batch_key, d.alone
+                                 from holdfast.steps d
+                                where d.queue = lock_calls.queue and d.priority = lock_calls.priority
+                                  and d.limited_by is null
+                                  and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
+                                      = hashtextextended(k.kind || E'\n' || k.tenant || E'\n' || k.batch_key, 0)
+                                  and d.batch_key is not null
+                                  -- not `due_at is not null`: the planner would use the index of due steps
+                                  and (d.due_at is not null or d.limited_by is not null)
+                                  and coalesce(d.due_at, d.parked_due_at) <= lock_calls.clock
+                                -- As the index has them, or all steps of the key would be read and sorted: under
+                                -- row-level security the planner does not see that the digest is the same for all.
+                                order by d.limited_by,
+                                         hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),
+                                         coalesce(d.due_at, d.parked_due_at), d.id
+                                limit 4 * u.count + cardinality(had) + 1000) w
+                        where w.kind = k.kind and w.tenant = k.tenant and w.batch_key = k.batch_key
+                          and w.limits is not distinct from k.limits
+                          and w.alone is null  -- guard: alone
+                          and w.id not in (select t.id from unnest(had) t (id))  -- a join need not keep the order
+                        limit least(u.count, left_calls::bigint * u.size)) o
+                where u.size > 1) d
+             where u.place >= next and u.place - next < left_calls
+             order by u.place
+             limit room + 1) c;
+    with unit as (
+      select p.place, count(*)::int as steps, lock_calls.sizes[p.place] as size,
+             ((count(*) + lock_calls.sizes[p.place] - 1) / lock_calls.sizes[p.place])::int as calls
+        from unnest(places) p (place)
+       group by p.place),
+    counted as (
+      select u.*, (sum(u.steps) over so_far - u.steps)::int as steps_before,
+             (sum(u.calls) over so_far - u.calls)::int as calls_before
+        from unit u
+      window so_far as (order by u.place)),
+    fitted as materialized (
+      select c.*,
+             case
+               when c.steps_before + c.steps <= room and c.calls_before + c.calls <= left_calls then c.steps
+               when c.steps_before = 0 and room < c.size and lock_calls.is_empty and answer.ids = '{}' then room
+               else c.size * greatest(0, least((room - c.steps_before) / c.size,  -- guard: whole
+                                               left_calls - c.calls_before))
+             end as fits
+        from counted c)
+    select coalesce(sum(f.fits), 0), min(f.place) filter (where f.fits < f.steps),
+           coalesce(array_agg(ids[f.steps_before + 1]) filter (where f.fits > 0), '{}'),
+           array(select last_call + n.calls_before + (g.step - 1) / n.size + 1
+                   from fitted n cross join lateral generate_series(1, n.fits) g (step)
+                  order by n.place, g.step)
+      into fitting, cut_at, firsts, numbers
+      from fitted f;
+    ids := ids[1 : fitting];
+    places := places[1 : fitting];
+    last_place := places[fitting];
+    locked := holdfast.lock_due(firsts, lock_calls.clock);  -- guard: key
+    rest := ids;
+    if cardinality(locked) < cardinality(firsts) then
+      rest := array(
+        select s.id
+          from unnest(ids, places) s (id, place)
+         where s.place in (select f.place from unnest(ids, places) f (id, place)
+                             join unnest(locked) l (id) on l.id = f.id));
+    end if;
+    if cardinality(rest) > cardinality(locked) then
+      locked := holdfast.lock_due(rest, lock_calls.clock);
+    end if;
+    if cardinality(locked) < fitting then  -- the others have the rest
+      select coalesce(array_agg(s.id order by s.nth), '{}'), coalesce(array_agg(s.number order by s.nth), '{}'),
+             max(s.place)
+        into ids, numbers, last_place
+        from (select u.id, u.place, u.nth, (last_call + dense_rank() over (order by u.number))::int as number
+                from unnest(ids, places, numbers) with ordinality u (id, place, number, nth)
+                join unnest(locked) l (id) on l.id = u.id) s;
+    end if;
+    answer.ids := answer.ids || ids;
+    answer.calls := answer.calls || numbers;
+    last_call := coalesce(numbers[cardinality(numbers)], last_call);
+    has_runs := has_runs or are_of_runs;
+    if cut_at is null then
+      next := next + left_calls;
+    elsif cardinality(ids) = fitting then  -- guard: others
+      answer.is_over := true;
+      exit;
+    else  -- there is room for more, because others have some of the steps
+      next := cut_at + (places[fitting] = cut_at and last_place is distinct from cut_at)::int;
+    end if;
+  end loop;
+  if has_runs then
+    answer.run_ids := array(select distinct s.run_id from holdfast.steps s
+                             where s.id = any (answer.ids) and s.run_id is not null);
+  end if;
+  return answer;
+end
+$$;
+
+
+--
 -- Name: lock_due(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7358,68 +7514,6 @@ begin
     where t.id = any (array(
             select h.id from holdfast.steps s cross join unnest(s.holds) h (id) where s.id = any (ids)))
     order by t.id for update;
-end
-$$;
-
-
---
--- Name: lock_key(bigint, text, integer, integer, timestamp with time zone, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]) RETURNS bigint[]
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_nestloop TO 'off'
-    SET enable_hashjoin TO 'on'
-    SET enable_mergejoin TO 'off'
-    SET jit TO 'off'
-    AS $$
-declare
-  step holdfast.steps;
-  ids bigint[];
-  rest bigint[];
-begin
-  select s.* into step from holdfast.steps s where s.id = lock_key.of_step;
-  ids := array(
-    select w.id
-      from (select d.id, d.limits, d.kind, d.tenant, d.batch_key, d.alone
-              from holdfast.steps d
-             where d.queue = lock_key.queue and d.priority = lock_key.priority and d.limited_by is null
-               and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
-                   = hashtextextended(step.kind || E'\n' || step.tenant || E'\n' || step.batch_key, 0)
-               and d.batch_key is not null
-               -- not `due_at is not null`: the planner would use the index of due steps
-               and (d.due_at is not null or d.limited_by is not null)
-               and coalesce(d.due_at, d.parked_due_at) <= lock_key.clock
-             -- As the index has them, or all steps of the key would be read and sorted: under row-level security the
-             -- planner does not see that the digest is the same for all.
-             order by d.limited_by, hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),
-                      coalesce(d.due_at, d.parked_due_at), d.id
-             limit 4 * lock_key.wanted + cardinality(lock_key.taken) + 1000) w
-     where w.kind = step.kind and w.tenant = step.tenant and w.batch_key = step.batch_key
-       and w.limits is not distinct from step.limits
-       and w.alone is null  -- guard: alone
-     limit lock_key.wanted + cardinality(lock_key.taken));
-  if lock_key.taken <> '{}' then  -- a statement of its own: the plan of a join need not keep the order
-    ids := array(
-      select u.id
-        from unnest(ids) with ordinality u (id, place)
-       where not exists (select from unnest(lock_key.taken) t (id) where t.id = u.id)
-       order by u.place
-       limit lock_key.wanted);
-  end if;
-  if ids = '{}' or holdfast.lock_due(ids[1 : 1], lock_key.clock) = '{}' then  -- guard: key
-    return '{}';
-  end if;
-  rest := holdfast.lock_due(ids[2 :], lock_key.clock);
-  if cardinality(rest) = cardinality(ids) - 1 then
-    return ids;
-  end if;
-  return ids[1 : 1] || array(
-    select u.id
-      from unnest(ids[2 :]) with ordinality u (id, place)
-      join unnest(rest) l (id) on l.id = u.id
-     order by u.place);
 end
 $$;
 
@@ -8489,7 +8583,7 @@ begin
                      and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
                          = hashtextextended(head.kind || E'\n' || head.tenant || E'\n' || head.batch_key, 0)
                      and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
-                   order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+                   order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_calls
                             coalesce(d.due_at, d.parked_due_at), d.id
                    limit 4 * coalesce(kind.batch, 1) + 1000) w
            where w.kind = head.kind and w.tenant = head.tenant and w.batch_key = head.batch_key
@@ -8874,7 +8968,7 @@ CREATE FUNCTION holdfast.pick_calls(worker text, queue text, priority integer, k
     AS $$
 declare
   place constant text := format('%s %s %s', pick_calls.worker, pick_calls.queue, pick_calls.priority);
-  window_size int := least(greatest(least(pick_calls.wanted, 4::bigint * pick_calls.most), 50), 1000);
+  window_size int := least(greatest(least(pick_calls.wanted, 2::bigint * pick_calls.most), 50), 500);
   reached holdfast.due_position := holdfast.position_of(place, pick_calls.clock);
   is_from_front boolean := reached.id = 0;
   answer holdfast.call_pick := ('{}', '{}', '{}', false);
@@ -8883,73 +8977,54 @@ declare
   seen bigint[];
   dues timestamptz[];
   is_one_key boolean;
-  is_of_runs boolean;
-  may_have_runs boolean := false;  -- some step that was locked
-  unit record;
-  own bigint[];
+  heads bigint[];
+  counts int[];
+  sizes int[];
   passed bigint[];
-  room int;
-  calls int;      -- that are left
-  is_over boolean := false;
+  locked holdfast.call_pick;
 begin
   for _ in 1 .. 20 loop
     loop
       select array_agg(w.id), array_agg(w.due_at),
              min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
              and min(w.machine) = max(w.machine)
-             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0,
-             count(w.run_id) > 0
-        into seen, dues, is_one_key, is_of_runs
-        from (select d.id, d.due_at, d.run_id, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
+             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0
+        into seen, dues, is_one_key
+        from (select d.id, d.due_at, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
                 from holdfast.steps d
                where d.queue = pick_calls.queue and d.priority = pick_calls.priority
                  and holdfast.is_due(d, pick_calls.clock)
                  and (d.due_at, d.id) > (reached.due_at, reached.id)
                order by d.due_at, d.id
                limit window_size) w;
-      -- The calls of one key are locked together, because each lock of a key reads what it has locked before.
+      -- The calls of one key are locked together, because a second lock of a key reads what the first one has locked.
       exit when is_one_key is not true or cardinality(seen) < window_size or window_size >= pick_calls.wanted;
       window_size := pick_calls.wanted;
     end loop;
-    may_have_runs := may_have_runs or is_of_runs;
-    passed := '{}';
-    for unit in
-      select * from holdfast.call_units(
-        seen, had, pick_calls.kinds, pick_calls.tenants, pick_calls.machine, coalesce(is_one_key, false))
-    loop
-      if not unit.is_served then
-        passed := passed || unit.ids;
-        continue;
-      end if;
-      room := pick_calls.wanted - cardinality(answer.ids);
-      calls := coalesce(pick_calls.most, 2147483647) - (last_call - pick_calls.called);
-      is_over := room <= 0 or calls <= 0;
-      exit when is_over;
-      if unit.size = 1 then
-        own := holdfast.lock_due(unit.ids[1 : least(room, calls)], pick_calls.clock);
-      else  -- whole calls for the steps that were seen, filled up with later steps of the key
-        own := holdfast.lock_key(unit.ids[1], pick_calls.queue, pick_calls.priority,
-                                 least((cardinality(unit.ids) + unit.size - 1) / unit.size, calls) * unit.size,
-                                 pick_calls.clock, had);
-        may_have_runs := may_have_runs or own <> unit.ids;  -- some were not in the window
-        if cardinality(own) > room then  -- guard: whole
-          is_over := true;
-          own := own[1 : case when room >= unit.size then room / unit.size * unit.size
-                              when pick_calls.is_empty and answer.ids = '{}' then room
-                              else 0 end];
-        end if;
-      end if;
-      answer.calls := answer.calls || array(
-        select last_call + 1 + (n - 1) / unit.size from generate_series(1, cardinality(own)) n);
-      last_call := last_call + (cardinality(own) + unit.size - 1) / unit.size;
-      answer.ids := answer.ids || own;
-      had := had || own;
-      exit when is_over;
-    end loop;
+    select coalesce(array_agg(u.head) filter (where c.is_served), '{}'),
+           coalesce(array_agg(u.head) filter (where not c.is_served), '{}'),
+           array_agg(u.count) filter (where c.is_served), array_agg(c.size) filter (where c.is_served)
+      into heads, passed, counts, sizes
+      from holdfast.call_units(seen, had, pick_calls.kinds, pick_calls.tenants, pick_calls.machine,
+                               coalesce(is_one_key, false)) c
+     cross join lateral (  -- whole calls for the steps that were seen, filled up with later steps of the key
+       select c.ids[1] as head, (cardinality(c.ids) + c.size - 1) / c.size * c.size as count
+        where c.is_served and c.size > 1
+       union all
+       select i.id, 1 from unnest(c.ids) i (id) where not c.is_served or c.size = 1) u;
+    locked := holdfast.lock_calls(
+      heads, counts, sizes, pick_calls.queue, pick_calls.priority, pick_calls.wanted - cardinality(answer.ids),
+      pick_calls.most - (last_call - pick_calls.called), pick_calls.clock, last_call,
+      pick_calls.is_empty and answer.ids = '{}', had);
+    answer := (answer.ids || locked.ids, answer.calls || locked.calls, answer.run_ids || locked.run_ids,
+               locked.is_over);
+    last_call := coalesce(locked.calls[cardinality(locked.calls)], last_call);
+    had := had || locked.ids;
     if passed <> '{}' then
       perform holdfast.park_unserved(pick_calls.queue, passed, pick_calls.clock);
     end if;
-    if is_over or cardinality(answer.ids) = pick_calls.wanted or last_call - pick_calls.called = pick_calls.most then
+    if answer.is_over or cardinality(answer.ids) = pick_calls.wanted
+       or last_call - pick_calls.called = pick_calls.most then
       exit;
     elsif cardinality(seen) = window_size then
       reached := (dues[window_size], seen[window_size]);
@@ -8961,11 +9036,6 @@ begin
     end if;
   end loop;
   perform holdfast.remember_reached(place, reached, seen, dues, had, pick_calls.clock);
-  answer.is_over := is_over;
-  if may_have_runs then
-    answer.run_ids := array(select distinct s.run_id from holdfast.steps s
-                             where s.id = any (answer.ids) and s.run_id is not null);
-  end if;
   return answer;
 end
 $$;
@@ -9857,7 +9927,7 @@ begin
                  and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
                      = hashtextextended(step.kind || E'\n' || step.tenant || E'\n' || step.batch_key, 0)
                  and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
-               order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+               order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_calls
                         coalesce(d.due_at, d.parked_due_at), d.id
                limit 4 * unit.size + 1000) w
        where w.kind = step.kind and w.tenant = step.tenant and w.batch_key = step.batch_key
@@ -26867,6 +26937,13 @@ REVOKE ALL ON FUNCTION holdfast.lock_admitted(ids bigint[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION lock_calls(heads bigint[], counts integer[], sizes integer[], queue text, priority integer, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_calls(heads bigint[], counts integer[], sizes integer[], queue text, priority integer, wanted integer, most integer, clock timestamp with time zone, called integer, is_empty boolean, taken bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lock_due(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -26878,13 +26955,6 @@ REVOKE ALL ON FUNCTION holdfast.lock_due(ids bigint[], clock timestamp with time
 --
 
 REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM PUBLIC;
-
-
---
--- Name: FUNCTION lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.lock_key(of_step bigint, queue text, priority integer, wanted integer, clock timestamp with time zone, taken bigint[]) FROM PUBLIC;
 
 
 --

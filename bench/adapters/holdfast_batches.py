@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import probe
+from driver import KEYS
 
 from holdfast import Batch, Holdfast
 
@@ -38,4 +39,4 @@ def define(hf: Holdfast) -> Any:
         probe.hit(tasks=len(items))
         return [None] * len(items)
 
-    return hf.task(name="noop", batch=SIZE)(write if WRITES else noop)
+    return hf.task(name="noop", batch=SIZE, by="key" if KEYS else None)(write if WRITES else noop)

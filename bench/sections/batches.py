@@ -1,4 +1,4 @@
-"""Batch handlers: no-op tasks 250 at a time against one by one, and rows written against a loop by hand."""
+"""Batch handlers: no-ops 250 at a time and with a key each, against one by one; rows written, against a loop by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sections.drain import drain
 NAME = "batches"
 TITLE = "Tasks in batches of 250"
 SIZE = 250
-SINGLE, BATCHED, ROWS = "one by one", "in batches of 250", "rows"
+SINGLE, BATCHED, KEYED, ROWS = "one by one", "in batches of 250", "a key per task", "rows"
 WRITTEN = "create table written (sent float, key int)"
 LOAD = """
 insert into baseline.steps (machine, kind, state, due_at, input)
@@ -25,7 +25,7 @@ SETTLE = "select baseline.settle(%s::bigint[], %s::bigint[], array_fill('null'::
 
 
 def measure(bench: Bench) -> None:
-    """Drain no-ops both ways, and write rows with holdfast and by hand."""
+    """Drain no-ops each way, and write rows with holdfast and by hand."""
     bench.asked = [engine for engine in bench.asked if engine.is_ours]
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):
@@ -35,7 +35,8 @@ def measure(bench: Bench) -> None:
                 install(dsn, engine.name)
                 bench.record(engine, ROWS, number, n / by_hand(bench, dsn, n), "tasks/s", n=n)
                 continue
-            environments = {SINGLE: {}, BATCHED: {"BENCH_CALLS": SIZE}}
+            batched = {"BENCH_CALLS": SIZE}
+            environments = {SINGLE: {}, BATCHED: batched, KEYED: {**batched, "BENCH_KEYS": n}}
             for what in sorted(environments, reverse=number % 2 == 0):
                 seconds = drain(bench, engine, n, 1, **environments[what])
                 bench.record(engine, what, number, n / seconds, "tasks/s", n=n)

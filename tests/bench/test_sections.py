@@ -80,7 +80,7 @@ WHATS = {
         "free tasks behind parked ones",
         "100/s over 4 workers",
     },
-    "batches": {"one by one", "in batches of 250", "rows"},
+    "batches": {"one by one", "in batches of 250", "a key per task", "rows"},
     "pause": {
         *(f"{call}, {size}" for call in ("queue", "pause", "resume", "stop") for size in ("small", "large")),
         "last call after pause",

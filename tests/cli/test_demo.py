@@ -93,6 +93,9 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     feed = found["feed"]
     assert (feed["records_read"], feed["429"], feed["quarantined"], feed["late_records"]) == (20_000, 1, 1, 1)
     assert (feed["counted_twice"], feed["partitions_rescued"] >= 1) == (0, True)
+    labels = found["labels"]
+    assert (labels["printed"], labels["failed"], labels["of_two_carriers"], labels["printed_twice"]) == (119, 1, 0, 0)
+    assert 6 <= labels["calls"] < 119
     assert "deployment: rendering body" in ran.stderr
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr

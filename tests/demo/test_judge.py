@@ -10,6 +10,7 @@ import pytest
 from holdfast.demo import push_play, story, tick_play, workload
 from holdfast.demo.feed_play import judged as feed_judged
 from holdfast.demo.judge import judge
+from holdfast.demo.label_play import judged as labels_judged
 from holdfast.demo.order_play import judged
 from holdfast.demo.push_play import PushFacts
 from holdfast.demo.sale_play import judged as sale_judged
@@ -21,6 +22,7 @@ from holdfast.models import Done, Settlement
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord, TickFacts
 from holdfast.reads.demo_feed import FeedFacts
+from holdfast.reads.demo_labels import LabelFacts
 from holdfast.reads.demo_sale import SaleFacts
 from holdfast.reads.demo_shops import ShopFacts, Span
 
@@ -232,4 +234,21 @@ def test_a_feed_that_did_not_go_as_it_must_is_found():
         ({"is_marked": False}, "feed: late records"),
     ):
         findings = feed_judged(replace(fine, **changes))
+        assert [finding.what for finding in findings if not finding.holds] == [named]
+
+
+def test_labels_that_did_not_go_as_they_must_are_found():
+    fine = LabelFacts(printed=119, twice=0, calls=6, largest=20, mixed=0, failed=1)
+
+    assert all(finding.holds for finding in labels_judged(fine))
+    for changes, named in (
+        ({"printed": 118}, "labels: printed"),
+        ({"calls": 119}, "labels: calls"),
+        ({"largest": 21}, "labels: calls"),
+        ({"mixed": 1}, "labels: of two carriers"),
+        ({"failed": 20}, "labels: failed"),
+        ({"failed": 0}, "labels: failed"),
+        ({"twice": 1}, "labels: printed twice"),
+    ):
+        findings = labels_judged(replace(fine, **changes))
         assert [finding.what for finding in findings if not finding.holds] == [named]

@@ -11,7 +11,7 @@ import psycopg
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import ClaimedStep, Fail, Retry, Settlement
+from holdfast.models import ClaimedStep, Done, Fail, Retry, Settlement
 from holdfast.testing import Clock
 from properties.limit_stories import limit, overlapping
 from properties.scenarios import DB, claim, refused, start, value
@@ -31,13 +31,13 @@ def sizes(steps: Sequence[ClaimedStep]) -> list[int]:
     return sorted(numbered.values())
 
 
-def claim_beside(db: DB, step_id: int) -> list[ClaimedStep]:
+def claim_beside(db: DB, step_id: int, batch: int = 10) -> list[ClaimedStep]:
     """Claim while another transaction has a step locked."""
     db.execute("set lock_timeout = '2s'")
     try:
         with psycopg.connect(db.info.dsn) as other:
             other.execute("select from holdfast.steps where id = %s for update", [step_id])
-            return claim(db, batch=10)
+            return claim(db, batch=batch)
     except (psycopg.Error, errors.HoldfastError) as error:
         raise AssertionError("it waits for another claim") from error
     finally:
@@ -59,6 +59,25 @@ def a_claim_passes_what_another_has(db: DB) -> None:
 def a_key_is_taken_by_one_claim(db: DB) -> None:
     first, *_ = batch(db, "aab")
     assert [step.batch_key for step in claim_beside(db, first)] == ["b"]
+
+
+def keys_that_others_have_leave_room_for_the_next(db: DB) -> None:
+    """A claim beside another takes as many steps as it may."""
+    first, *_ = batch(db, "abcd")
+    assert [step.batch_key for step in claim_beside(db, first, batch=2)] == ["b", "c"]
+
+
+def a_lost_step_is_not_settled_with_its_call(db: DB) -> None:
+    Clock(db).freeze()
+    batch(db, "aa")
+    call = claim(db, batch=10)
+    run(db, calls.renew_leases("a", [call[1].lease_id], lease=timedelta(hours=3)))
+    Clock(db).advance(timedelta(hours=1))
+    run(db, calls.rescue_steps())
+    Clock(db).advance(timedelta(hours=1))
+    assert [step.step_id for step in claim(db, "b", batch=10)] == [call[0].step_id]
+    settled = run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done()) for step in call]))
+    assert [row.step_id for row in settled] == [call[1].step_id]
 
 
 def steps_that_ran_out_of_time_share_no_call(db: DB) -> None:

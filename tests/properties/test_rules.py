@@ -145,7 +145,7 @@ MUTANTS = {
     "an engine that accepts lost leases": Mutant(
         a_frozen_worker_comes_back, cuts=(Cut("succeed_steps", "lease"),)),
     "a claim that splits a call": Mutant(
-        more_than_a_call_is_due, cuts=(Cut("pick_calls", "whole", "if false then"),)),
+        more_than_a_call_is_due, cuts=(Cut("lock_calls", "whole", "else greatest(0, least(room - c.steps_before,"),)),
     "no overlap check": Mutant(two_plans_of_an_item, cuts=(
         Cut("rules.refuse_shared", "overlap", "select null::uuid as run_id, 0 as items into other where false;"),)),
     "wrong closing": Mutant(one_of_two_is_refused, cuts=(

@@ -12,6 +12,7 @@ from psycopg import Connection
 from holdfast.demo import deploys, orders, sales, story, workload
 from holdfast.demo.feed_play import FeedPlay
 from holdfast.demo.judge import DemoResult, Finding, judge
+from holdfast.demo.label_play import LabelPlay
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
 from holdfast.demo.push_play import PushPlay, receiving
@@ -46,11 +47,12 @@ class Played:
     sold: list[Finding]
     sale: UUID
     fed: list[Finding]
+    labelled: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """All figures: of the tasks, the order, the shops, the schedule, the pushes, the sale and the feed."""
-        beside = [*self.ordered, *self.shops, *self.ticked, *self.pushed, *self.sold, *self.fed]
+        """All figures: of the tasks, and of all that was played beside them."""
+        beside = [*self.ordered, *self.shops, *self.ticked, *self.pushed, *self.sold, *self.fed, *self.labelled]
         return [*self.verdict.findings(), *beside]
 
     @property
@@ -70,6 +72,7 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     """Let workers run the tasks while one is killed, with all else beside them, and judge what happened."""
     shops = ShopPlay(connection, started.queue)
     sale = SalePlay(connection, started.queue)
+    labels = LabelPlay(connection, started.queue)
     options = GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})
     with receiving(dsn) as port, worker_group(options) as group, ticking(connection, started) as ticks:
         for _ in range(workers):
@@ -87,6 +90,7 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
         shops.wait()
         sale.wait()
         feed.wait()
+        labels.wait()
         ticks.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
@@ -96,7 +100,7 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     order, pushes = beside.order, beside.pushes
     parts = order.findings(), shops.findings(), ticks.findings(), [] if pushes is None else pushes.findings()
     deployed = None if pushes is None else pushes.run_id
-    told = sale.findings(), sale.run_id, feed.findings()
+    told = sale.findings(), sale.run_id, feed.findings(), labels.findings()
     return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *told)
 
 

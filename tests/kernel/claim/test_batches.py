@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,8 +16,9 @@ from hypothesis import strategies as st
 
 from holdfast import errors
 from holdfast.kernel import calls, limit_calls
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.models import ClaimedStep, Done, Release, Retry, Settlement
+from holdfast.models import ClaimedStep, Done, Fail, Release, Retry, Settlement
 from holdfast.testing import Clock
 from kernel.steps import DB, claim, column, finish, node, rescue, seconds, start, start_flow, step_row
 
@@ -250,6 +253,36 @@ def test_a_worker_of_the_last_release_leaves_the_batch_of_a_kind(db: DB) -> None
     assert db.execute("select batch, batch_by from holdfast.kinds").fetchall() == [(1, None)]
 
 
+class EarlierStep(NamedTuple):
+    """The columns that a claim had before there were batches. Workers of that release read them by position."""
+
+    step_id: int
+    run_id: UUID | None
+    kind: str
+    input: Any
+    attempt: int
+    lease_id: int
+    lease_until: datetime
+    cursor: Any
+
+
+def test_a_worker_of_the_last_release_serves_the_steps_of_a_call_one_by_one(db: DB) -> None:
+    """R32: it names none of the new parameters and knows none of the new columns."""
+    define(db)
+    ids = push(db, "aabb")
+    arguments = {"worker": "elder", "queue": "default", "kinds": ["push"], "batch": 3, "lease": None, "tenants": None}
+
+    taken = run(db, Call("claim_steps", EarlierStep, arguments))
+
+    assert [(step.step_id, step.kind, step.attempt, step.cursor) for step in taken] == [
+        (step_id, "push", 1, None) for step_id in ids[:2]
+    ]
+    assert [step.input["product"] for step in taken] == ["a", "a"]
+    settled = run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done()) for step in taken]))
+    assert [row.event for row in settled] == ["succeeded"] * 2
+    assert [step.step_id for step in claim(db, batch=3)] == ids[2:]
+
+
 def limit(db: DB, **rule: Any) -> None:
     run(db, limit_calls.define_limit("shop", **rule))
 
@@ -309,6 +342,24 @@ def test_a_limit_that_binds_counts_the_calls_of_idle_handlers(db: DB) -> None:
 
     assert calls_of(claim(db, batch=100, free=2)) == ["aaa", "bbb"]
     assert calls_of(claim(db, batch=100, free=1)) == ["cc"]
+
+
+def test_the_probe_of_a_breaker_is_a_call_of_one(db: DB, clock: Clock) -> None:
+    """A-60: the limit may still be closed, so no more than one step is tried."""
+    limit(db, breaker_after=1, breaker_for=seconds(60))
+    define(db, limits=["shop"])
+    push(db, "a")
+    (step,) = claim(db)
+    limited = Fail({"type": "RateLimited", "message": "429"})
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, limited)]))
+    push(db, "aabb")
+    clock.advance(seconds(60))
+
+    (probe,) = claim(db, batch=10)
+    assert claim(db, batch=10) == []
+    run(db, calls.settle_steps([Settlement(probe.step_id, probe.lease_id, Done())]))
+
+    assert calls_of(claim(db, batch=10)) == ["a", "bb"]
 
 
 def test_a_claim_takes_keys_whole_from_the_queue_of_a_limit(db: DB) -> None:

@@ -14,6 +14,7 @@ from shape.plans.reading import reading
 
 pytestmark = pytest.mark.scenario("R21")
 BATCH = 50
+LOCKS = "select sum(calls) from pg_stat_xact_user_functions where schemaname = 'holdfast' and funcname ~ '^lock_'"
 
 
 @pytest.fixture
@@ -41,3 +42,27 @@ def test_a_claim_reads_its_calls(db: DB, steps: int, is_limited: bool, is_analyz
     assert sorted(ids) == list(range(min(ids), min(ids) + BATCH)), "not in the order of their due times"
     entries = sum(count for name, count in read.rows.items() if name.startswith("steps"))
     assert entries <= 20 * BATCH, read.most
+
+
+def locks(db: DB) -> int:
+    """How often functions that lock steps were called."""
+    (made,) = db.execute(LOCKS).fetchone() or (None,)
+    return int(made or 0)
+
+
+@pytest.mark.parametrize("per_key", [1, 2])
+def test_small_keys_are_locked_together(db: DB, per_key: int) -> None:
+    """Each key was read and locked by statements of its own: a drain of tiny keys was many times slower than by one."""
+    run(db, calls.define_kind("push", batch=BATCH, batch_by="key"))
+    made = []
+    for keys in (5, 100):
+        stage(db, [("push", f'{{"key": {n % keys}}}') for n in range(keys * per_key)])
+        with db.transaction():
+            db.execute("set local track_functions = 'all'")
+            before = locks(db)
+            claimed = run(db, calls.claim_steps("w", batch=1000, calls=keys))
+            made.append(locks(db) - before)
+        assert (len(claimed), len({step.call for step in claimed})) == (keys * per_key, keys)
+
+    few, many = made
+    assert 0 < many <= few

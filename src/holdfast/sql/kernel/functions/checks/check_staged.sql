@@ -1,4 +1,4 @@
--- Refuses invalid staged steps and edges, with one scan per table.
+-- Refuses invalid staged steps and edges. What all rows leave out, and kinds that they share, take one scan.
 create or replace function holdfast.check_staged()
 returns void
 language plpgsql
@@ -10,8 +10,9 @@ declare
 begin
   select max(pg_column_size(g.input)) as largest, max(g.priority) as highest, min(g.priority) as lowest,
          min(g.due_at) as first_due, max(g.due_at) as last_due, min(g.id) as first_id, max(g.id) as last_id,
-         min(g.name) filter (where not holdfast.is_name(g.name, 400)) as odd_name,
-         min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as odd_key
+         min(g.kind collate "C") as first_kind, max(g.kind collate "C") as last_kind,
+         count(g.queue) > 0 as has_queues, count(g.policy) > 0 as has_policies,
+         count(g.name) + count(g.unique_key) > 0 as has_names
     into seen
     from pg_temp.staged_steps g;
   if seen.largest > 1048576 then
@@ -25,16 +26,29 @@ begin
   end if;
   perform holdfast.check_due(seen.first_due);
   perform holdfast.check_due(seen.last_due);
-  perform holdfast.check_name('the name of a step', seen.odd_name, 400);
-  perform holdfast.check_name('unique_key', seen.odd_key, 400);
-  perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
-  perform holdfast.check_names('queue',
-                               array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  if seen.has_names then
+    perform holdfast.check_name('the name of a step', o.name, 400), holdfast.check_name('unique_key', o.unique_key, 400)
+       from (select min(g.name) filter (where not holdfast.is_name(g.name, 400)) as name,
+                    min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as unique_key
+               from pg_temp.staged_steps g) o;
+  end if;
+  perform holdfast.check_names('the name of a handler',
+                               case when seen.first_kind = seen.last_kind then array[seen.first_kind]
+                                    else array(select distinct g.kind from pg_temp.staged_steps g) end);
+  if seen.has_queues then
+    perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g
+                                                 where g.queue is not null));
+  end if;
   if seen.first_id is not null then
     perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
-  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
-                                        where g.policy is not null));
+  if seen.has_policies then
+    perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
+                                          where g.policy is not null));
+  end if;
+  if not exists (select from pg_temp.staged_edges) then
+    return;
+  end if;
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then

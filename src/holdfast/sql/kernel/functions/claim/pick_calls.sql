@@ -14,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   place constant text := format('%s %s %s', pick_calls.worker, pick_calls.queue, pick_calls.priority);
-  window_size int := least(greatest(least(pick_calls.wanted, 4::bigint * pick_calls.most), 50), 1000);
+  window_size int := least(greatest(least(pick_calls.wanted, 2::bigint * pick_calls.most), 50), 500);
   reached holdfast.due_position := holdfast.position_of(place, pick_calls.clock);
   is_from_front boolean := reached.id = 0;
   answer holdfast.call_pick := ('{}', '{}', '{}', false);
@@ -23,73 +23,54 @@ declare
   seen bigint[];
   dues timestamptz[];
   is_one_key boolean;
-  is_of_runs boolean;
-  may_have_runs boolean := false;  -- some step that was locked
-  unit record;
-  own bigint[];
+  heads bigint[];
+  counts int[];
+  sizes int[];
   passed bigint[];
-  room int;
-  calls int;      -- that are left
-  is_over boolean := false;
+  locked holdfast.call_pick;
 begin
   for _ in 1 .. 20 loop
     loop
       select array_agg(w.id), array_agg(w.due_at),
              min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
              and min(w.machine) = max(w.machine)
-             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0,
-             count(w.run_id) > 0
-        into seen, dues, is_one_key, is_of_runs
-        from (select d.id, d.due_at, d.run_id, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
+             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0
+        into seen, dues, is_one_key
+        from (select d.id, d.due_at, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
                 from holdfast.steps d
                where d.queue = pick_calls.queue and d.priority = pick_calls.priority
                  and holdfast.is_due(d, pick_calls.clock)
                  and (d.due_at, d.id) > (reached.due_at, reached.id)
                order by d.due_at, d.id
                limit window_size) w;
-      -- The calls of one key are locked together, because each lock of a key reads what it has locked before.
+      -- The calls of one key are locked together, because a second lock of a key reads what the first one has locked.
       exit when is_one_key is not true or cardinality(seen) < window_size or window_size >= pick_calls.wanted;
       window_size := pick_calls.wanted;
     end loop;
-    may_have_runs := may_have_runs or is_of_runs;
-    passed := '{}';
-    for unit in
-      select * from holdfast.call_units(
-        seen, had, pick_calls.kinds, pick_calls.tenants, pick_calls.machine, coalesce(is_one_key, false))
-    loop
-      if not unit.is_served then
-        passed := passed || unit.ids;
-        continue;
-      end if;
-      room := pick_calls.wanted - cardinality(answer.ids);
-      calls := coalesce(pick_calls.most, 2147483647) - (last_call - pick_calls.called);
-      is_over := room <= 0 or calls <= 0;
-      exit when is_over;
-      if unit.size = 1 then
-        own := holdfast.lock_due(unit.ids[1 : least(room, calls)], pick_calls.clock);
-      else  -- whole calls for the steps that were seen, filled up with later steps of the key
-        own := holdfast.lock_key(unit.ids[1], pick_calls.queue, pick_calls.priority,
-                                 least((cardinality(unit.ids) + unit.size - 1) / unit.size, calls) * unit.size,
-                                 pick_calls.clock, had);
-        may_have_runs := may_have_runs or own <> unit.ids;  -- some were not in the window
-        if cardinality(own) > room then  -- guard: whole
-          is_over := true;
-          own := own[1 : case when room >= unit.size then room / unit.size * unit.size
-                              when pick_calls.is_empty and answer.ids = '{}' then room
-                              else 0 end];
-        end if;
-      end if;
-      answer.calls := answer.calls || array(
-        select last_call + 1 + (n - 1) / unit.size from generate_series(1, cardinality(own)) n);
-      last_call := last_call + (cardinality(own) + unit.size - 1) / unit.size;
-      answer.ids := answer.ids || own;
-      had := had || own;
-      exit when is_over;
-    end loop;
+    select coalesce(array_agg(u.head) filter (where c.is_served), '{}'),
+           coalesce(array_agg(u.head) filter (where not c.is_served), '{}'),
+           array_agg(u.count) filter (where c.is_served), array_agg(c.size) filter (where c.is_served)
+      into heads, passed, counts, sizes
+      from holdfast.call_units(seen, had, pick_calls.kinds, pick_calls.tenants, pick_calls.machine,
+                               coalesce(is_one_key, false)) c
+     cross join lateral (  -- whole calls for the steps that were seen, filled up with later steps of the key
+       select c.ids[1] as head, (cardinality(c.ids) + c.size - 1) / c.size * c.size as count
+        where c.is_served and c.size > 1
+       union all
+       select i.id, 1 from unnest(c.ids) i (id) where not c.is_served or c.size = 1) u;
+    locked := holdfast.lock_calls(
+      heads, counts, sizes, pick_calls.queue, pick_calls.priority, pick_calls.wanted - cardinality(answer.ids),
+      pick_calls.most - (last_call - pick_calls.called), pick_calls.clock, last_call,
+      pick_calls.is_empty and answer.ids = '{}', had);
+    answer := (answer.ids || locked.ids, answer.calls || locked.calls, answer.run_ids || locked.run_ids,
+               locked.is_over);
+    last_call := coalesce(locked.calls[cardinality(locked.calls)], last_call);
+    had := had || locked.ids;
     if passed <> '{}' then
       perform holdfast.park_unserved(pick_calls.queue, passed, pick_calls.clock);
     end if;
-    if is_over or cardinality(answer.ids) = pick_calls.wanted or last_call - pick_calls.called = pick_calls.most then
+    if answer.is_over or cardinality(answer.ids) = pick_calls.wanted
+       or last_call - pick_calls.called = pick_calls.most then
       exit;
     elsif cardinality(seen) = window_size then
       reached := (dues[window_size], seen[window_size]);
@@ -101,11 +82,6 @@ begin
     end if;
   end loop;
   perform holdfast.remember_reached(place, reached, seen, dues, had, pick_calls.clock);
-  answer.is_over := is_over;
-  if may_have_runs then
-    answer.run_ids := array(select distinct s.run_id from holdfast.steps s
-                             where s.id = any (answer.ids) and s.run_id is not null);
-  end if;
   return answer;
 end
 $$;

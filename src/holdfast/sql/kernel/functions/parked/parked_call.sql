@@ -24,7 +24,7 @@ begin
                      and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
                          = hashtextextended(head.kind || E'\n' || head.tenant || E'\n' || head.batch_key, 0)
                      and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
-                   order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+                   order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_calls
                             coalesce(d.due_at, d.parked_due_at), d.id
                    limit 4 * coalesce(kind.batch, 1) + 1000) w
            where w.kind = head.kind and w.tenant = head.tenant and w.batch_key = head.batch_key

@@ -1,5 +1,5 @@
 -- Locks steps that are parked on limits in whole calls: each of the steps `heads` with the others of its key that are
--- parked on the same limit, so many that the calls are full. The key's first step is its lock, as in lock_key: if
+-- parked on the same limit, so many that the calls are full. The key's first step is its lock, as in lock_calls: if
 -- another claim has it, the key is left to that claim. There are at most `wanted` steps. A call that does not fit into
 -- what is left ends the claim, unless the claim has nothing yet (`is_empty`): then it is cut to what fits.
 create or replace function holdfast.pull_calls(
@@ -36,7 +36,7 @@ begin
                  and hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0)
                      = hashtextextended(step.kind || E'\n' || step.tenant || E'\n' || step.batch_key, 0)
                  and d.batch_key is not null and (d.due_at is not null or d.limited_by is not null)
-               order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_key
+               order by hashtextextended(d.kind || E'\n' || d.tenant || E'\n' || d.batch_key, 0),  -- see lock_calls
                         coalesce(d.due_at, d.parked_due_at), d.id
                limit 4 * unit.size + 1000) w
        where w.kind = step.kind and w.tenant = step.tenant and w.batch_key = step.batch_key
