@@ -2865,7 +2865,10 @@ begin
   execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
                                     where c.machine = call_moved.machine))
     using call_moved.moves;
-  perform holdfast.set_actor(actor_kind, actor, reason);
+  if (current_setting('holdfast.actor_kind', true), current_setting('holdfast.actor', true),
+      current_setting('holdfast.reason', true)) is distinct from (actor_kind, actor, reason) then  -- a call costs more
+    perform holdfast.set_actor(actor_kind, actor, reason);
+  end if;
 end
 $_$;
 
@@ -3715,7 +3718,7 @@ begin
        g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
                from n
-              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
               group by n.machine, n.run_id, n.state) g
       group by g.machine;
   end if;
@@ -10374,10 +10377,10 @@ $$;
 
 
 --
--- Name: refuse_pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: refuse_pruned(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.refuse_pruned(id text) RETURNS void
+CREATE FUNCTION holdfast.refuse_pruned(id text, known_as text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -10388,10 +10391,12 @@ begin
   if gone.id is not null then
     perform holdfast.refuse(
       'RN012',
-      format('%s %s was pruned: it ended as %s at %s%s', gone.label, gone.id, coalesce(gone.outcome, gone.state),
+      format('%s %s was pruned: it ended as %s at %s%s', gone.label, coalesce(refuse_pruned.known_as, gone.id),
+             coalesce(gone.outcome, gone.state),
              to_char(gone.finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
              ', and the rule "' || gone.rule || '" removed it'),
-      format('see its history: holdfast runs show %s; see the rules: holdfast retention show', gone.id), gone.id);
+      format('see its history: holdfast runs show %s; see the rules: holdfast retention show', gone.id),
+      coalesce(refuse_pruned.known_as, gone.id));
   end if;
 end
 $$;
@@ -11892,6 +11897,7 @@ declare
   has_rules boolean;
   into_queue text;
   hash bytea;
+  own_state text;
   own_id bigint;  -- allocated with the key
   step_id bigint;
   step_machine text;
@@ -11906,17 +11912,26 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by
-    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by
-    from holdfast.kinds k  -- as kinds_of has it, at half the cost
-   where k.kind = start_step.kind and k.tenant = case
+  -- All lookups of a start in one statement: each further one costs as much as several of them.
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
+         case when t.phase = 'open' then due end,
+         exists (select from holdfast.queues q
+                  where q.queue = coalesce(start_step.queue, k.queue, 'default')
+                    and q.top_priority >= start_step.priority),
+         exists (select from holdfast.limits)
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
+         due, is_known_queue, has_rules
+    from (select) one
+    left join holdfast.kinds k  -- as kinds_of has it, at half the cost
+      on k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
-           then start_step.tenant else '*' end;
-  into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.machine is distinct from 'work.task' then  -- a task begins due: spare the lookup
-    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
-             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+           then start_step.tenant else '*' end
+    left join (holdfast.machine_states t join holdfast.machines m on m.machine = t.machine and m.subject = 'step')
+      on t.machine = start_step.machine and t.is_initial;
+  if own_state is null then
+    perform holdfast.initial_state(start_step.machine, 'step');  -- which refuses the machine
   end if;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
   if start_step.policy is not null then
     perform holdfast.check_policies(array[start_step.policy]);
     own_policy := coalesce((select p.policy from holdfast.policies p
@@ -11947,9 +11962,6 @@ begin
       return step_id;
     end if;
   end if;
-  select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
-         exists (select from holdfast.limits)
-    into is_known_queue, has_rules;
   if has_rules or num_nonnulls(start_step.limits, start_step.weight, kind_limits, kind_weight, call_weight) > 0 then
     own_limits := holdfast.limits_for(start_step.limits, kind_limits, start_step.input);
     own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
@@ -11965,11 +11977,9 @@ begin
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
                                 parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
-            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
-            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight,
-            own_batch_key)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine, own_state, start_step.kind, into_queue,
+            start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due, parked_due,
+            start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight, own_batch_key)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;
@@ -11988,10 +11998,9 @@ begin
     perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state,
-           coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, s.id, s.attempt,
-           case when start_step.actor <> session_user then session_user end
-      from holdfast.steps s where s.id = step_id;
+    values (clock, start_step.tenant, start_step.machine, 'new', 'created', own_state,
+            coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, step_id, 0,
+            case when start_step.actor <> session_user then session_user end);
   end if;
   -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
   if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
@@ -15148,6 +15157,30 @@ $$;
 
 
 --
+-- Name: age_rows(integer); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.age_rows(batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  aged int;
+begin
+  delete from ops.pruned_runs p
+   where p.run_id = any (array(
+           select o.run_id from ops.pruned_runs o
+            where o.pruned_at < holdfast.clock() - (  -- as holdfast.prunings
+                    select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+            order by o.pruned_at
+            limit age_rows.batch));
+  get diagnostics aged = row_count;
+  return aged;
+end
+$$;
+
+
+--
 -- Name: append_event(text, text, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -15219,6 +15252,7 @@ declare
   clock constant timestamptz := holdfast.clock();
   run_kind constant text := coalesce(options ->> 'kind', begin_run.metadata ->> 'kind', 'deploy');
   own_id constant text := 'run-' || gen_random_uuid();
+  known record;  -- the environment, and the queue of the kind
   place ops.known_environments;
   facts ops.run_facts;
 begin
@@ -15238,9 +15272,16 @@ begin
       return facts;
     end if;
   end if;
-  select e.* into place from ops.known_environments e
-   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
-  if not found then
+  select e as place, k.queue into known
+    from (select) one
+    left join ops.known_environments e
+      on e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env
+    left join lateral (select d.queue from holdfast.kinds d  -- as kinds_of has it, at half the cost
+                        where d.kind = 'ops:' || run_kind and d.tenant in (begin_run.tenant, '*')
+                        order by d.tenant = '*'
+                        limit 1) k on true;
+  place := known.place;
+  if place.env_id is null then
     place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
   end if;
   if begin_run.key is not null then
@@ -15261,8 +15302,7 @@ begin
       'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
       'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
       || jsonb_build_object('metadata', begin_run.metadata),
-    queue => coalesce((select k.queue from holdfast.kinds_of(begin_run.tenant) k where k.kind = 'ops:' || run_kind),
-                      'ops'),
+    queue => coalesce(known.queue, 'ops'),
     due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
     tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
     actor => begin_run.actor,
@@ -15804,8 +15844,7 @@ begin
    where s.id = found_id and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
      for update;  -- guard: lock
   if step.id is null then
-    perform holdfast.refuse('RN004', format('there is no run %s', lock_run.run_id),
-                            'ops.runs lists them; queue_run returns the id of a new one', 'p_run_id');
+    perform ops.refuse_missing(lock_run.run_id);
   end if;
   select f.* into facts from ops.run_facts f where f.step_id = step.id;  -- after the lock: as it is now
 end
@@ -15880,6 +15919,20 @@ $$;
 
 
 --
+-- Name: pruned_runs; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.pruned_runs (
+    run_id text NOT NULL,
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    pruned_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY ops.pruned_runs FORCE ROW LEVEL SECURITY;
+
+
+--
 -- Name: run_approvals; Type: TABLE; Schema: ops; Owner: -
 --
 
@@ -15928,6 +15981,12 @@ ALTER TABLE ONLY ops.run_artifacts FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION ops.prune_facts(step_ids bigint[], run_ids uuid[]) RETURNS void
     LANGUAGE sql
     BEGIN ATOMIC
+ INSERT INTO ops.pruned_runs (run_id, step_id, tenant, pruned_at)  SELECT f.run_id,
+             f.step_id,
+             f.tenant,
+             holdfast.clock() AS clock
+            FROM ops.run_facts f
+           WHERE (f.step_id = ANY (prune_facts.step_ids)) ON CONFLICT DO NOTHING;
  DELETE FROM ops.run_artifacts a
    WHERE (a.step_id = ANY (prune_facts.step_ids));
  DELETE FROM ops.run_approvals a
@@ -15995,17 +16054,19 @@ CREATE FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_g
 declare
   -- A variable: passed as it is, session_user would give its collation to all that begin_run compares.
   actor constant text := coalesce(p_actor, session_user);
+  facts ops.run_facts;
 begin
   if p_ttl <= '0' then
     perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours',
                             'p_ttl');
   end if;
-  return query
-  select f.run_id, f.status, f.queued_at
-    from ops.begin_run(
-           p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
-           jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl),
-           actor, p_tenant) f;
+  facts := ops.begin_run(
+    p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
+    jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl), actor, p_tenant);
+  queue_run.run_id := facts.run_id;  -- not by a query, which takes longer
+  queue_run.status := facts.status;
+  queue_run.queued_at := facts.queued_at;
+  return next;
 end
 $$;
 
@@ -16099,6 +16160,26 @@ begin
      where a.decision is null
        and a.step_id = any (array(select u.step_id from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)));
   end if;
+end
+$$;
+
+
+--
+-- Name: refuse_missing(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.refuse_missing(run_id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step_id constant bigint := (select s from ops.step_of_run(refuse_missing.run_id) s);
+begin
+  perform holdfast.refuse_pruned(p.id, refuse_missing.run_id)
+     from holdfast.pruned(coalesce(step_id::text, refuse_missing.run_id)) p  -- a number is a step's
+    where p.machine = 'ops.run';
+  perform holdfast.refuse('RN004', format('there is no run %s', refuse_missing.run_id),
+                          'ops.runs lists them; queue_run returns the id of a new one', 'p_run_id');
 end
 $$;
 
@@ -16452,11 +16533,19 @@ CREATE FUNCTION ops.step_of_run(run_id text) RETURNS SETOF bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select f.step_id from ops.run_facts f
    where f.run_id = step_of_run.run_id and f.step_id is not null
-     and holdfast.matches_any(holdfast.allowed_tenants(), f.tenant);  -- guard: tenant
+     and holdfast.matches_any(allowed, f.tenant);  -- guard: tenant
+  if not found then
+    return query
+    select p.step_id from ops.pruned_runs p
+     where p.run_id = step_of_run.run_id
+       and holdfast.matches_any(allowed, p.tenant);  -- guard: pruned-tenant
+  end if;
 end
 $$;
 
@@ -22975,6 +23064,14 @@ ALTER TABLE ONLY ops.known_projects
 
 
 --
+-- Name: pruned_runs pruned_runs_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.pruned_runs
+    ADD CONSTRAINT pruned_runs_pkey PRIMARY KEY (run_id);
+
+
+--
 -- Name: run_approvals run_approvals_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
 --
 
@@ -23415,6 +23512,13 @@ CREATE INDEX deliveries_by_day ON ops.deliveries USING btree (received_at);
 --
 
 CREATE UNIQUE INDEX projects_by_repository ON ops.known_projects USING btree (tenant, lower(repository)) WHERE (repository IS NOT NULL);
+
+
+--
+-- Name: pruned_runs_by_age; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX pruned_runs_by_age ON ops.pruned_runs USING btree (pruned_at);
 
 
 --
@@ -24759,6 +24863,13 @@ CREATE POLICY kernel_sees_all ON ops.known_projects TO hf_owner USING (true) WIT
 
 
 --
+-- Name: pruned_runs kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.pruned_runs TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: run_approvals kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
 --
 
@@ -24820,6 +24931,13 @@ CREATE POLICY own_tenants ON ops.known_projects FOR SELECT TO hf_producer, hf_wo
 
 
 --
+-- Name: pruned_runs own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.pruned_runs FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: run_approvals own_tenants; Type: POLICY; Schema: ops; Owner: -
 --
 
@@ -24846,6 +24964,12 @@ CREATE POLICY own_tenants ON ops.run_facts FOR SELECT TO hf_producer, hf_worker,
 
 CREATE POLICY own_tenants ON ops.settings FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR (tenant = '*'::text)));
 
+
+--
+-- Name: pruned_runs; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.pruned_runs ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: run_approvals; Type: ROW SECURITY; Schema: ops; Owner: -
@@ -27599,10 +27723,10 @@ REVOKE ALL ON FUNCTION holdfast.refuse_options(face text, options jsonb, known t
 
 
 --
--- Name: FUNCTION refuse_pruned(id text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION refuse_pruned(id text, known_as text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.refuse_pruned(id text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.refuse_pruned(id text, known_as text) FROM PUBLIC;
 
 
 --
@@ -28861,6 +28985,13 @@ REVOKE ALL ON FUNCTION ops.again(old ops.run_facts, source ops.run_facts, link t
 
 
 --
+-- Name: FUNCTION age_rows(batch integer); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.age_rows(batch integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text); Type: ACL; Schema: ops; Owner: -
 --
 
@@ -29046,6 +29177,16 @@ REVOKE ALL ON FUNCTION ops.new_environment(tenant text, project_id text, name te
 
 
 --
+-- Name: TABLE pruned_runs; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.pruned_runs TO hf_producer;
+GRANT SELECT ON TABLE ops.pruned_runs TO hf_worker;
+GRANT SELECT ON TABLE ops.pruned_runs TO hf_reader;
+GRANT SELECT ON TABLE ops.pruned_runs TO hf_operator;
+
+
+--
 -- Name: TABLE run_approvals; Type: ACL; Schema: ops; Owner: -
 --
 
@@ -29107,6 +29248,13 @@ GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_even
 --
 
 REVOKE ALL ON FUNCTION ops.record_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_missing(run_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.refuse_missing(run_id text) FROM PUBLIC;
 
 
 --

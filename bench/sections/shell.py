@@ -14,7 +14,7 @@ import psutil
 import psycopg
 
 from bench import Bench
-from holdfast import masking
+from holdfast import log, masking
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
@@ -74,6 +74,7 @@ def through_shell(dsn: str, lines: Path) -> tuple[float, float]:
     executor = HandlerExecutor(dsn, "bench", None, timedelta(seconds=30))
     ctx = OpsCtx(step, executor)
     ctx.begin(OpsRun(queued.run_id, "bench", "local", "env"))  # which also opens the connections
+    log.get("shell")  # a worker has logged before
     with Peak() as peak:
         begun = time.perf_counter()
         ctx.shell("cat", lines)

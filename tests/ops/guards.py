@@ -9,6 +9,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from holdfast.testing import Clock
+from kernel.retention import sweep
 from ops.runs import called, claim, event, finish, queue, refused, run, status, value
 from properties.guards import login_for
 from properties.limit_stories import overlapping
@@ -135,6 +136,18 @@ def a_worker_reports_on_what_it_holds_and_its_executions_are_counted(db: DB) -> 
         assert other.execute("select * from ops.step_of_run(%s)", [run_id]).fetchall() == []
 
 
+def a_pruned_run_is_known_to_its_tenant_alone(db: DB) -> None:
+    """X-16, R34"""
+    clock = Clock(db)
+    run_id = running(db)
+    finish(db, run_id, "success")
+    clock.advance(timedelta(days=31))
+    sweep(db)
+    assert refused(db, "cancel_run", run_id) == "RN012"
+    with login_for(db, "hf_worker", "b") as other:
+        assert other.execute("select * from ops.step_of_run(%s)", [run_id]).fetchall() == []
+
+
 def queued_or_refused(db: DB, key: str) -> str | None:
     """Queue a run; give its id, or the SQLSTATE that it was refused with."""
     try:
@@ -197,6 +210,8 @@ GUARDS = [
            Cut("ops.retry_in_place", "budget", "if false then")),
     mutant("numbers of any tenant's runs", a_worker_reports_on_what_it_holds_and_its_executions_are_counted,
            Cut("ops.step_of_run", "tenant", ";")),
+    mutant("numbers of any tenant's pruned runs", a_pruned_run_is_known_to_its_tenant_alone,
+           Cut("ops.step_of_run", "pruned-tenant", ";")),
 ]
 # fmt: on
 STORIES: list[Story] = list(dict.fromkeys(each.story for each in GUARDS))

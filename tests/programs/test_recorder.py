@@ -80,6 +80,21 @@ def test_lines_that_become_text_later_are_recorded_as_all_others_are(writes: lis
     assert recorded(pieces, later=True) == recorded(pieces, later=False)
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.binary(max_size=40), st.sampled_from(SECRETS), st.binary(max_size=40))
+def test_a_secret_that_reads_split_at_any_byte_is_never_stored(before: bytes, secret: str, after: bytes) -> None:
+    lines = b"a line of a build\n" * 3
+    data = lines + before + secret.encode() + after + b"\n" + lines
+    whole = recorded([("stdout", data)], later=False)
+    for place in range(len(data) + 1):
+        pieces: list[Write] = [("stdout", data[:place]), ("stdout", data[place:])]
+
+        later = recorded(pieces, later=True)
+
+        assert later == whole
+        assert secret not in "".join([later[0], later[2]])
+
+
 @settings(deadline=None)
 @given(WRITES)
 def test_of_the_lines_that_do_not_fit_the_last_are_kept_and_the_others_counted(writes: list[Write]) -> None:
@@ -107,3 +122,19 @@ def test_each_event_of_a_tail_knows_its_group() -> None:
 
     groups = [entry.payload.get("group") for entry in events.entries if "stream" in entry.payload]
     assert groups == ["Build", "Test"], "the line of the first group was dropped"
+
+
+@pytest.mark.parametrize("place", range(len(b"::group::Build\n")))
+def test_a_group_whose_dropped_line_two_reads_split_is_still_known(place: int) -> None:
+    masker, events = Masker(), Events()
+    around = Surroundings(lambda _: None, lambda: None, masker.text, masker.stream, Allowance(head=0, tail=60_000))
+    taker = Recorder("build", around, events, None)  # type: ignore[arg-type]
+    title, lines = b"::group::Build\n", b"a plain line\n" * 4000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allowance.Tail.__init__, "__defaults__", (60_000,))
+        for data in (lines, lines, lines + title[:place], title[place:] + lines, lines):
+            taker.read("stdout", data)
+        taker.finish()
+
+    groups = [entry.payload.get("group") for entry in events.entries if "stream" in entry.payload]
+    assert groups == ["Build"]

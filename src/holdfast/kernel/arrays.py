@@ -36,15 +36,17 @@ class Texts(list[str]):
 
     def __init__(self, texts: Iterable[str]) -> None:
         super().__init__(texts)
-        encoded = [text.encode() for text in self]
-        body = b"".join(_LENGTH.pack(len(text)) + text for text in encoded)
-        self.written = _headed(_TEXT.oid, len(encoded), body)
+        parts = [_head(_TEXT.oid, len(self))]
+        for text in self:
+            encoded = text.encode()
+            parts += _LENGTH.pack(len(encoded)), encoded  # joined once: a text may be large
+        self.written = b"".join(parts)
 
 
-def _headed(oid: int, count: int, body: bytes) -> bytes:
+def _head(oid: int, count: int) -> bytes:
     if count == 0:
         return _HEAD.pack(0, 0, oid)
-    return _HEAD.pack(1, 0, oid) + _DIMENSION.pack(count, 1) + body
+    return _HEAD.pack(1, 0, oid) + _DIMENSION.pack(count, 1)
 
 
 class _BigintsDumper(Dumper):
@@ -56,7 +58,7 @@ class _BigintsDumper(Dumper):
             body = struct.pack(f"!{'iq' * len(obj)}", *chain.from_iterable(zip(repeat(8), obj, strict=False)))
         except struct.error as error:
             raise psycopg.DataError(f"a number does not fit bigint: {error}") from None
-        return _headed(_BIGINT.oid, len(obj), body)
+        return _head(_BIGINT.oid, len(obj)) + body
 
 
 class _TextsDumper(Dumper):
@@ -76,7 +78,7 @@ class _JsonsDumper(Dumper):
         body = b"".join(
             _LENGTH.pack(len(text) + 1) + b"\x01" + text for text in texts
         )  # jsonb's version byte comes first
-        return _headed(_JSONB.oid, len(obj), body)
+        return _head(_JSONB.oid, len(obj)) + body
 
 
 class _JsonDumper(Dumper):

@@ -205,13 +205,17 @@ class Handle(ABC, Generic[R_co]):
         """Return the next step for the user."""
         return f"see its history: {self._shown_by} {status.id}"
 
+    def _journaled_id(self) -> str:
+        """Return the id under which the journal knows it."""
+        return str(self.id)
+
     def _first(self, rows: list[T]) -> Plan[T]:
         """Return the first row; without one, raise Pruned if retention removed it, else NotFound."""
         if rows:
             return rows[0]
-        removals: list[retention_calls.Removal] = yield retention_calls.pruned(str(self.id))
+        removals: list[retention_calls.Removal] = yield retention_calls.pruned(self._journaled_id())
         for removal in removals:
-            raise removal.error()
+            raise removal.error(str(self.id))
         raise NotFound(
             f"there is no {self._label} {self.id}",
             where=str(self.id),

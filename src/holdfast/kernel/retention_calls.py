@@ -41,13 +41,14 @@ class Removal:
     pruned_at: datetime | None
     rule: str | None
 
-    def error(self) -> Pruned:
-        """Return the error for whoever asks for it."""
+    def error(self, known_as: str | None = None) -> Pruned:
+        """Return the error for whoever asks for it; a face that has ids of its own passes the one that users know."""
+        shown = known_as or self.id
         by = "" if self.rule is None else f', and the rule "{self.rule}" removed it'
         return Pruned(
-            f"{self.label} {self.id} was pruned: it ended as {self.outcome or self.state} "
+            f"{self.label} {shown} was pruned: it ended as {self.outcome or self.state} "
             f"at {self.finished_at:%Y-%m-%d %H:%M:%S%z}{by}",
-            where=self.id,
+            where=shown,
             next=f"see its history with `holdfast runs show {self.id}`, and the rules with `holdfast retention show`",
             outcome=self.outcome,
             finished_at=self.finished_at,

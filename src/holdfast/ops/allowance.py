@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
-from holdfast.ops.output import Chunk, Stream, group_after
+from holdfast.ops.output import Chunk, Stream, group_after, text_of
 
 HEAD = 5 * 2**20  # bytes that a run keeps from the beginning of its output
 TAIL = 4 * 2**20  # and from the end of the first shell that exceeds it
 RESERVE = 2**20  # and from the ends of later shells
 SMALL_TAIL = 64 * 1024  # of each of those
+GROUP = b"group::"  # what a line that begins or ends a group contains
 
 
-@dataclass(frozen=True, slots=True)
 class Block:
-    """Complete lines, as they were read: most of them are dropped, so they become text only if they are stored."""
+    """Complete lines, as they were read: most of them are dropped, so they are copied only if they are stored.
 
-    data: bytes
-    stream: Stream
+    What is counted of them is counted at once, while the processor still has them.
+    """
+
+    __slots__ = ("_begun", "_end", "_read", "has_group", "lines", "size", "stream")
+
+    def __init__(self, begun: bytes, read: bytes, end: int, stream: Stream) -> None:
+        self._begun = begun  # of the first line, from an earlier read
+        self._read = read
+        self._end = end  # where the last complete line ends
+        self.stream: Stream = stream
+        self.size = len(begun) + end
+        self.lines = read.count(b"\n", 0, end)
+        self.has_group = GROUP in begun + read[: len(GROUP)] or _may_have_group(read, end)
 
     @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return len(self.data)
+    def data(self) -> bytes:
+        """Its bytes."""
+        return self._begun + self._read[: self._end]
 
-    @property
-    def lines(self) -> int:
-        """The number of its lines."""
-        return self.data.count(b"\n")
+    def last(self, most: int) -> bytes:
+        """Return its last bytes."""
+        return self._read[self._end - most : self._end] if most <= self._end else self.data[-most:]
+
+
+def _may_have_group(data: bytes, end: int) -> bool:
+    """Return whether the text of data may begin or end a group, by the tests that take the least time."""
+    return b":" in data and (b"\x1b" in data or data.rfind(GROUP, 0, end) >= 0)
 
 
 class Tail:
@@ -60,8 +74,10 @@ class Tail:
             self._size -= part.size
             self.dropped_bytes += part.size
             self.dropped_lines += part.lines
-            data = part.data if isinstance(part, Block) else part.text.encode()
-            self.group = group_after(data, self.group)
+            if isinstance(part, Chunk):
+                self.group = group_after(part.text, self.group)
+            elif part.has_group:
+                self.group = group_after(text_of(part.data), self.group)
 
 
 class Allowance:

@@ -20,5 +20,6 @@ FACE = Face(
     is_open="ops.is_any_open",
     cancels="ops.cancel_open",
     prunes="ops.prune_facts",
+    ages="ops.age_rows",
     requirements=("O-01 … O-110",),
 )

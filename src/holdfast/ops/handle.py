@@ -61,10 +61,14 @@ class OpsHandle(Handle[dict[str, Any]]):
                 raise NotFound(
                     f"there is no run {self._id}",
                     where=self._id,
-                    next="check the id; it may be pruned or belong to another tenant",
+                    next="check the id; what retention removed is known until the journal of that time is dropped, "
+                    "and another tenant's is never shown",
                 )
             self._step_id = rows[0]
         return self._step_id
+
+    def _journaled_id(self) -> str:
+        return str(self._step_id)
 
     def _status(self) -> Plan[Status]:
         status = yield from super()._status()

@@ -189,7 +189,7 @@ class Batches:
             self._texts.append(part)
             self._streams.add(stream)
             self._size += size
-            self.open_group = _group_after(part, self.open_group)
+            self.open_group = group_after(part, self.open_group)
 
     def flush(self) -> Iterator[Chunk]:
         """Yield what is there."""
@@ -212,12 +212,16 @@ class End:
         self.text = text[-self.most :] if len(text) >= self.most else (self.text + text)[-self.most :]
 
 
-def whole_lines(data: bytes) -> bytes:
-    """Return the complete lines of data if they can become text at any later time, and are not much shorter then."""
-    if len(data) < LEAST_LATER or b"\r" in data:
-        return b""
-    lines = data[: data.rfind(b"\n") + 1]
-    return b"" if has_long_line(lines, b"\n", LONGEST_LINE) else lines
+def end_of_lines(begun: bytes, data: bytes) -> int:
+    """Return where the complete lines of data end that can become text at any later time, or 0 if they cannot.
+
+    The first line began before, with `begun`. Data with carriage returns may be much shorter as text.
+    """
+    end = data.rfind(b"\n") + 1
+    if not end or len(begun) + len(data) < LEAST_LATER or b"\r" in data:
+        return 0
+    is_long = len(begun) + data.find(b"\n") > LONGEST_LINE or has_long_line(data, b"\n", LONGEST_LINE, end)
+    return 0 if is_long else end
 
 
 def text_of(lines: bytes) -> str:
@@ -226,16 +230,9 @@ def text_of(lines: bytes) -> str:
     return cleaner.feed(lines) + cleaner.end()
 
 
-def group_after(data: bytes, group: str | None) -> str | None:
-    """Return the group that is open after complete lines."""
-    if data.rfind(b"group::") < 0:  # from the right: that takes half as long
-        return group
-    return _group_after(text_of(data), group)
-
-
-def has_long_line(text: AnyStr, newline: AnyStr, longest: int) -> bool:
-    """Return whether a line of a text, which ends with a newline, is longer than that."""
-    place, end = 0, len(text)
+def has_long_line(text: AnyStr, newline: AnyStr, longest: int, end: int | None = None) -> bool:
+    """Return whether a line of a text, which ends with a newline at its end, is longer than that."""
+    place, end = 0, len(text) if end is None else end
     while end - place > longest + 1:
         found = text.rfind(newline, place, place + longest + 1)
         if found < 0:
@@ -266,7 +263,7 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _group_after(text: str, group: str | None) -> str | None:
+def group_after(text: str, group: str | None) -> str | None:
     """Return the group that is open after a text, as `::group::TITLE` and `::endgroup::` lines say."""
     if "group::" not in text:
         return group

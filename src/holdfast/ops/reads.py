@@ -8,7 +8,9 @@ from typing import Any, LiteralString
 from psycopg import Connection
 
 from holdfast.errors import BadInput, NotFound
+from holdfast.kernel import db
 from holdfast.kernel.query import Query, query, query_one
+from holdfast.ops import calls
 from holdfast.ops.rows import (
     Approval,
     Artifact,
@@ -22,6 +24,7 @@ from holdfast.ops.rows import (
     SuccessRate,
     Utilization,
 )
+from holdfast.reads import retention
 from holdfast.spelling import did_you_mean
 
 DB = Connection[Any]
@@ -108,8 +111,17 @@ def run_of(connection: DB, given: str) -> Run:
     )
     found = query_one(connection, read)
     if found is None:
+        _raise_if_pruned(connection, given)
         raise NotFound(f"there is no run {given}", where=given, next="find its id with `holdfast ops list`")
     return found
+
+
+def _raise_if_pruned(connection: DB, given: str) -> None:
+    steps = [int(given)] if given.isdecimal() else db.run(connection, calls.step_of_run(given))
+    for step_id in steps:
+        removal = retention.removal(connection, step_id)
+        if removal is not None and removal.machine == "ops.run":
+            raise removal.error(given)
 
 
 def newest(connection: DB, wanted: RunsWanted, below: Run | None, *, limit: int) -> list[Run]:

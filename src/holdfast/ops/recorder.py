@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from holdfast.ops.allowance import Allowance, Block, Tail
-from holdfast.ops.output import Batches, Chunk, Cleaner, End, Lines, TextFilter, text_of, whole_lines
+from holdfast.ops.output import Batches, Chunk, Cleaner, End, Lines, Stream, TextFilter, end_of_lines, text_of
 from holdfast.ops.sender import Append, Entry, Sender
 
 REMIND_EACH = 10.0  # seconds between events about output that is not stored
@@ -47,6 +47,11 @@ class Recorder:
         """When the lines that are collected must be stored."""
         return self._batches.due_at
 
+    @property
+    def is_dropping(self) -> bool:
+        """Whether the run has no room left but for the end of the output."""
+        return self._tail is not None
+
     def end_of(self, pipe: Pipe) -> str:
         """Return the last characters of a pipe."""
         return self._pipes[pipe].end_text
@@ -64,10 +69,10 @@ class Recorder:
             first = data.find(b"\n") + 1
             self._read_text(pipe, data[:first])
             data = data[first:]
-        if not (lines := taker.take_lines(data)):
+        if (block := taker.take_lines(data, pipe)) is None:
             return data
         self._store(self._batches.flush())
-        self._keep(tail, Block(lines, pipe))
+        self._keep(tail, block)
         return b""
 
     def _read_text(self, pipe: Pipe, data: bytes) -> None:
@@ -152,7 +157,7 @@ class _Pipe:
         self._lines = Lines()
         self._end = End(most)
         self._begun = b""  # a line that began after those
-        self._last: deque[bytes] = deque()  # lines that are not in `_end` yet
+        self._last: deque[Block] = deque()  # lines that are not in `_end` yet
         self._last_size = 0
 
     @property
@@ -164,28 +169,30 @@ class _Pipe:
     def end_text(self) -> str:
         """The last characters."""
         while self._last:
-            self._end.add(self._mask(text_of(self._last.popleft())))
+            self._end.add(self._mask(text_of(self._last.popleft().data)))
         self._last_size = 0
         return self._end.text
 
-    def take_lines(self, data: bytes) -> bytes:
-        """Take data whose complete lines can become text later, and return those; return nothing for other data."""
-        data = self._begun + data
-        if not self.is_idle or not (lines := whole_lines(data)) or self._holds_back(lines):
-            return b""
-        self._begun = data[len(lines) :]
-        self._last.append(lines)
-        self._last_size += len(lines)
-        while self._last_size - len(self._last[0]) > 2 * self._end.most:  # as text they may be shorter
-            self._last_size -= len(self._last.popleft())
-        return lines
+    def take_lines(self, data: bytes, stream: Stream) -> Block | None:
+        """Take data whose complete lines can become text later, and return those; return None for other data."""
+        if not self.is_idle or not (end := end_of_lines(self._begun, data)):
+            return None
+        block = Block(self._begun, data, end, stream)
+        if self._holds_back(block):
+            return None
+        self._begun = data[end:]
+        self._last.append(block)
+        self._last_size += block.size
+        while self._last_size - self._last[0].size > 2 * self._end.most:  # as text they may be shorter
+            self._last_size -= self._last.popleft().size
+        return block
 
-    def _holds_back(self, lines: bytes) -> bool:
+    def _holds_back(self, block: Block) -> bool:
         """Return whether lines may end inside a secret of several lines."""
         longest = self._masked.longest
         if not longest:
             return False
-        last = text_of(lines[-2 * longest - LONGEST_CODE :])[LONGEST_CODE:]
+        last = text_of(block.last(2 * longest + LONGEST_CODE))[LONGEST_CODE:]
         return len(last) < longest or not self._masked.is_idle_after(last)
 
     def feed(self, data: bytes) -> str:

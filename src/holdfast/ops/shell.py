@@ -24,6 +24,7 @@ from holdfast.ops.recorder import Recorder, Surroundings
 from holdfast.ops.sender import Entry, Sender
 
 READ = 56 * 1024  # bytes: with the rest of a line they usually fit into one event, so that nothing is cut and copied
+LARGE_READ = 2 * READ  # once most of the output is dropped
 READS = 8  # in a row, before the run is looked at again
 LOOK_EACH = 0.1  # seconds between checks whether the run has to stop
 DRAIN = 0.5  # seconds for output that is still in the pipe when the program has ended
@@ -189,7 +190,7 @@ def _read(key: selectors.SelectorKey, recorder: Recorder) -> bool:
     """Read what is there; return False at the end of the pipe."""
     for _ in range(READS):
         try:
-            data = os.read(key.fd, READ)
+            data = os.read(key.fd, LARGE_READ if recorder.is_dropping else READ)
         except BlockingIOError:
             return True
         if not data:

@@ -5,7 +5,7 @@ declare
   place text;
 begin
   foreach item in array array['ops.known_projects', 'ops.known_environments', 'ops.settings', 'ops.run_facts',
-                              'ops.run_artifacts', 'ops.run_approvals', 'ops.deliveries'] loop
+                              'ops.run_artifacts', 'ops.run_approvals', 'ops.deliveries', 'ops.pruned_runs'] loop
     place := holdfast.face_name(item);
     continue when exists (select from pg_catalog.pg_policy p where p.polrelid = place::regclass);
     execute format('alter table %s enable row level security', place);
@@ -19,5 +19,5 @@ begin
 end
 $$;
 grant select on ops.known_projects, ops.known_environments, ops.settings, ops.run_facts, ops.run_artifacts,
-  ops.run_approvals, ops.deliveries
+  ops.run_approvals, ops.deliveries, ops.pruned_runs
   to hf_producer, hf_worker, hf_reader, hf_operator;

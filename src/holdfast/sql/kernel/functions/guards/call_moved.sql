@@ -21,6 +21,9 @@ begin
   execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
                                     where c.machine = call_moved.machine))
     using call_moved.moves;
-  perform holdfast.set_actor(actor_kind, actor, reason);
+  if (current_setting('holdfast.actor_kind', true), current_setting('holdfast.actor', true),
+      current_setting('holdfast.reason', true)) is distinct from (actor_kind, actor, reason) then  -- a call costs more
+    perform holdfast.set_actor(actor_kind, actor, reason);
+  end if;
 end
 $$;

@@ -37,7 +37,7 @@ begin
        g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
                from n
-              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
               group by n.machine, n.run_id, n.state) g
       group by g.machine;
   end if;

@@ -34,6 +34,7 @@ declare
   has_rules boolean;
   into_queue text;
   hash bytea;
+  own_state text;
   own_id bigint;  -- allocated with the key
   step_id bigint;
   step_machine text;
@@ -48,17 +49,26 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by
-    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by
-    from holdfast.kinds k  -- as kinds_of has it, at half the cost
-   where k.kind = start_step.kind and k.tenant = case
+  -- All lookups of a start in one statement: each further one costs as much as several of them.
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
+         case when t.phase = 'open' then due end,
+         exists (select from holdfast.queues q
+                  where q.queue = coalesce(start_step.queue, k.queue, 'default')
+                    and q.top_priority >= start_step.priority),
+         exists (select from holdfast.limits)
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
+         due, is_known_queue, has_rules
+    from (select) one
+    left join holdfast.kinds k  -- as kinds_of has it, at half the cost
+      on k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
-           then start_step.tenant else '*' end;
-  into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.machine is distinct from 'work.task' then  -- a task begins due: spare the lookup
-    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
-             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+           then start_step.tenant else '*' end
+    left join (holdfast.machine_states t join holdfast.machines m on m.machine = t.machine and m.subject = 'step')
+      on t.machine = start_step.machine and t.is_initial;
+  if own_state is null then
+    perform holdfast.initial_state(start_step.machine, 'step');  -- which refuses the machine
   end if;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
   if start_step.policy is not null then
     perform holdfast.check_policies(array[start_step.policy]);
     own_policy := coalesce((select p.policy from holdfast.policies p
@@ -89,9 +99,6 @@ begin
       return step_id;
     end if;
   end if;
-  select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
-         exists (select from holdfast.limits)
-    into is_known_queue, has_rules;
   if has_rules or num_nonnulls(start_step.limits, start_step.weight, kind_limits, kind_weight, call_weight) > 0 then
     own_limits := holdfast.limits_for(start_step.limits, kind_limits, start_step.input);
     own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
@@ -107,11 +114,9 @@ begin
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
                                 parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
-            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
-            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight,
-            own_batch_key)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine, own_state, start_step.kind, into_queue,
+            start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due, parked_due,
+            start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight, own_batch_key)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;
@@ -130,10 +135,9 @@ begin
     perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state,
-           coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, s.id, s.attempt,
-           case when start_step.actor <> session_user then session_user end
-      from holdfast.steps s where s.id = step_id;
+    values (clock, start_step.tenant, start_step.machine, 'new', 'created', own_state,
+            coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, step_id, 0,
+            case when start_step.actor <> session_user then session_user end);
   end if;
   -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
   if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then

@@ -13,6 +13,7 @@ declare
   clock constant timestamptz := holdfast.clock();
   run_kind constant text := coalesce(options ->> 'kind', begin_run.metadata ->> 'kind', 'deploy');
   own_id constant text := 'run-' || gen_random_uuid();
+  known record;  -- the environment, and the queue of the kind
   place ops.known_environments;
   facts ops.run_facts;
 begin
@@ -32,9 +33,16 @@ begin
       return facts;
     end if;
   end if;
-  select e.* into place from ops.known_environments e
-   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
-  if not found then
+  select e as place, k.queue into known
+    from (select) one
+    left join ops.known_environments e
+      on e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env
+    left join lateral (select d.queue from holdfast.kinds d  -- as kinds_of has it, at half the cost
+                        where d.kind = 'ops:' || run_kind and d.tenant in (begin_run.tenant, '*')
+                        order by d.tenant = '*'
+                        limit 1) k on true;
+  place := known.place;
+  if place.env_id is null then
     place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
   end if;
   if begin_run.key is not null then
@@ -55,8 +63,7 @@ begin
       'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
       'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
       || jsonb_build_object('metadata', begin_run.metadata),
-    queue => coalesce((select k.queue from holdfast.kinds_of(begin_run.tenant) k where k.kind = 'ops:' || run_kind),
-                      'ops'),
+    queue => coalesce(known.queue, 'ops'),
     due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
     tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
     actor => begin_run.actor,

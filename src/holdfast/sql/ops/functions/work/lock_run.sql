@@ -1,5 +1,5 @@
 -- Finds a run of the login's tenants by its id, or by the number of its step, and locks its step: everything that
--- happens to one run happens one after the other. Refuses an unknown run.
+-- happens to one run happens one after the other. Refuses an unknown or a pruned run.
 create or replace function ops.lock_run(run_id text, out step holdfast.steps, out facts ops.run_facts)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -15,8 +15,7 @@ begin
    where s.id = found_id and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
      for update;  -- guard: lock
   if step.id is null then
-    perform holdfast.refuse('RN004', format('there is no run %s', lock_run.run_id),
-                            'ops.runs lists them; queue_run returns the id of a new one', 'p_run_id');
+    perform ops.refuse_missing(lock_run.run_id);
   end if;
   select f.* into facts from ops.run_facts f where f.step_id = step.id;  -- after the lock: as it is now
 end
