@@ -97,9 +97,9 @@ def _report_json(played: Played, seconds: float) -> None:
     figures_of_sale = {one.what.removeprefix("sale: ").replace(" ", "_"): one.count for one in played.sold}
     sale = {"ruleRunId": str(played.sale), **figures_of_sale}
     feed = {one.what.removeprefix("feed: ").replace(" ", "_"): one.count for one in played.fed}
-    shown_story = {"story_of": shown, "story": story}
+    told = {"story_of": shown, "story": story}
     beside = {"order": order, "shops": shops, "schedule": schedule, "pushes": pushes, "sale": sale}
-    data_json({**figures, "queue": played.load.queue, **beside, "feed": feed, **shown_story})
+    data_json({**figures, "queue": played.load.queue, **beside, "feed": feed, **told})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:

@@ -96,8 +96,8 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     order, pushes = beside.order, beside.pushes
     parts = order.findings(), shops.findings(), ticks.findings(), [] if pushes is None else pushes.findings()
     deployed = None if pushes is None else pushes.run_id
-    results = sale.findings(), sale.run_id, feed.findings()
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *results)
+    told = sale.findings(), sale.run_id, feed.findings()
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *told)
 
 
 class Beside:

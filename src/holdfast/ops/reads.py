@@ -106,10 +106,10 @@ def run_of(connection: DB, given: str) -> Run:
         if given.isdecimal() and len(given) <= 18
         else Query(RUN, Run, {"run": given})
     )
-    run = query_one(connection, read)
-    if run is None:
+    found = query_one(connection, read)
+    if found is None:
         raise NotFound(f"there is no run {given}", where=given, next="find its id with `holdfast ops list`")
-    return run
+    return found
 
 
 def newest(connection: DB, wanted: RunsWanted, below: Run | None, *, limit: int) -> list[Run]:
