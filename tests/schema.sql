@@ -2634,7 +2634,7 @@ begin
     if batch_key_for.batch_by is not null then
       if coalesce(jsonb_typeof(content), 'null') not in ('string', 'number', 'boolean') then
         perform holdfast.refuse(
-          'RN005', format('the input has no %s, by which its handler takes steps together', batch_key_for.batch_by),
+          'RN005', format('the input has no %s, which groups its steps into batches', batch_key_for.batch_by),
           'pass it as text, a number or a boolean', batch_key_for.batch_by);
       end if;
       key := content #>> '{}';
@@ -2642,7 +2642,7 @@ begin
   end if;
   if char_length(key) > 400 then  -- guard: batch_key
     perform holdfast.refuse('RN005', format('batch_key must have at most 400 characters, got %s', char_length(key)),
-                            'take steps together by a shorter field', coalesce(batch_key_for.batch_by, 'batch_key'));
+                            'group steps by a shorter field', coalesce(batch_key_for.batch_by, 'batch_key'));
   end if;
   return key;
 end
@@ -14047,16 +14047,7 @@ CREATE FUNCTION ingest.held_consolidation(step_id bigint, lease_id bigint, OUT s
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  select s.* into step from holdfast.steps s
-   where s.id = held_consolidation.step_id and s.machine = 'ingest.consolidation'
-     and s.lease_id = held_consolidation.lease_id  -- guard: lease
-     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
-     for update;
-  if step.id is null then
-    perform holdfast.refuse('RN002', format('consolidation %s is not held under lease %s', held_consolidation.step_id,
-                                            held_consolidation.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
+  step := ingest.held_step(held_consolidation.step_id, held_consolidation.lease_id, '{ingest.consolidation}');
   select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
   select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
   if (facts.state = 'consolidating' and (facts.failed_workers = 0 or facts.forced)) is not true then
@@ -14107,19 +14098,36 @@ CREATE FUNCTION ingest.held_partition(step_id bigint, lease_id bigint, OUT step 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  select s.* into step from holdfast.steps s
-   where s.id = held_partition.step_id and s.machine = 'ingest.partition'
-     and s.lease_id = held_partition.lease_id  -- guard: lease
-     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
-     for update;
-  if step.id is null then
-    perform holdfast.refuse('RN002', format('partition %s is not held under lease %s', held_partition.step_id,
-                                            held_partition.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
+  step := ingest.held_step(held_partition.step_id, held_partition.lease_id, '{ingest.partition}');
   select p.* into part from ingest.partitions p where p.step_id = step.id;
   select r.* into facts from ingest.run_facts r where r.run_id = part.run_id;
   select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
+end
+$$;
+
+
+--
+-- Name: held_step(bigint, bigint, text[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.held_step(step_id bigint, lease_id bigint, machines text[]) RETURNS holdfast.steps
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step holdfast.steps;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = held_step.step_id and s.machine = any (held_step.machines)
+     and s.lease_id = held_step.lease_id  -- guard: lease
+     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
+     for update;
+  if step.id is null then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_step.step_id,
+                                            held_step.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  return step;
 end
 $$;
 
@@ -14431,7 +14439,7 @@ begin
   perform ingest.add_quarantined(
     facts, part.partition_id, 'fetch', array_agg(left(u.key, 1024)), array_agg(left(u.payload::text, 10000)),
     array_agg(case when coalesce(u.key, '') = '' then 'the record has no key'
-                   when octet_length(u.key) > 1024 then format('its key has %s bytes, the most is 1024',
+                   when octet_length(u.key) > 1024 then format('its key has %s bytes, at most 1024 are allowed',
                                                                octet_length(u.key))
                    else 'the record is missing or has more than 1048576 bytes' end),
     quarantine_page.clock)
@@ -14454,16 +14462,8 @@ declare
   step holdfast.steps;
   facts ingest.run_facts;
 begin
-  select s.* into step from holdfast.steps s
-   where s.id = quarantine_records.step_id and s.lease_id = quarantine_records.lease_id  -- guard: lease
-     and s.machine in ('ingest.partition', 'ingest.consolidation')
-     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
-     for update;
-  if step.id is null then
-    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', quarantine_records.step_id,
-                                            quarantine_records.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
+  step := ingest.held_step(quarantine_records.step_id, quarantine_records.lease_id,
+                           '{ingest.partition,ingest.consolidation}');
   select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
   perform ingest.add_quarantined(
     facts, (select p.partition_id from ingest.partitions p where p.step_id = step.id), quarantine_records.stage,
@@ -15826,6 +15826,27 @@ END;
 
 
 --
+-- Name: lock_finished(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.lock_finished(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  held constant record := ops.lock_run(lock_finished.run_id);
+begin
+  step := held.step;
+  facts := held.facts;
+  if step.finished_at is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
+                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
+  end if;
+end
+$$;
+
+
+--
 -- Name: lock_run(text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -16363,20 +16384,14 @@ CREATE FUNCTION ops.retry_run(p_run_id text, p_reason text DEFAULT NULL::text, p
 declare
   actor constant text := coalesce(p_actor, session_user);
   held record;
-  step holdfast.steps;
   facts ops.run_facts;
 begin
   perform holdfast.check_reason(p_reason);
-  select * into held from ops.lock_run(p_run_id);
-  step := held.step;
+  held := ops.lock_finished(p_run_id);
   facts := held.facts;
-  if step.finished_at is null then
-    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
-                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
-  end if;
   return query
   select n.run_id, n.status, n.queued_at from ops.again(facts, facts, 'retry_of', p_reason, actor) n;
-  perform holdfast.mark_resolved(step, coalesce(p_reason, 'retried'), actor);
+  perform holdfast.mark_resolved(held.step, coalesce(p_reason, 'retried'), actor);
 end
 $$;
 
@@ -16409,18 +16424,12 @@ CREATE FUNCTION ops.rollback_run(p_run_id text, p_reason text DEFAULT NULL::text
 declare
   actor constant text := coalesce(p_actor, session_user);
   held record;
-  step holdfast.steps;
   facts ops.run_facts;
   source ops.run_facts;
 begin
   perform holdfast.check_reason(p_reason);
-  select * into held from ops.lock_run(p_run_id);
-  step := held.step;
+  held := ops.lock_finished(p_run_id);
   facts := held.facts;
-  if step.finished_at is null then
-    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
-                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
-  end if;
   select f.* into source from ops.run_facts f
    where f.env_id = facts.env_id and f.status = 'success' and f.step_id < facts.step_id and f.kind = facts.kind
      and f.git_sha is distinct from facts.git_sha and f.git_sha is not null
@@ -16825,7 +16834,7 @@ begin
   end if;
   if facts.expires_at <= holdfast.clock() then  -- guard: expiry
     perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
-                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+                            format('plan again with `holdfast rules preview --again %s`', facts.run_id), 'plan');
   end if;
   update rules.run_facts f set selection = given where f.run_id = facts.run_id;
   if apply.only_ids is not null or apply.without_ids is not null or apply.leave_out_shared then
@@ -16927,7 +16936,7 @@ begin
   end if;
   if facts.expires_at <= clock then  -- guard: expired
     perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
-                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+                            format('plan again with `holdfast rules preview --again %s`', facts.run_id), 'plan');
   end if;
   if exists (select from holdfast.schedules s
               where s.tenant = facts.tenant and s.name = 'rules:revert:' || facts.run_id
@@ -17395,7 +17404,7 @@ begin
   end if;
   select o.run_id into other from rules.run_facts o where o.undoes = run.id and o.is_open limit 1;
   if other is not null then
-    perform holdfast.refuse('RN010', format('run %s rolls back run %s, and is open', other, run.id),
+    perform holdfast.refuse('RN010', format('run %s, which rolls back run %s, is open', other, run.id),
                             format('wait until it ends, or stop it with `holdfast rules stop %s`', other),
                             other::text);
   end if;
@@ -17538,7 +17547,7 @@ begin
      or (check_undoable.is_first and (run.succeeded, undone.rolled_back)
            is distinct from ((plan ->> 'applied')::int, (plan ->> 'rolledBack')::int)) then  -- guard: planned
     perform holdfast.refuse('RN010', format('run %s has changed since rollback %s was planned', run.id, facts.run_id),
-                            format('plan anew with `holdfast rules rollback %s`', run.id), facts.run_id::text);
+                            format('plan again with `holdfast rules rollback %s`', run.id), facts.run_id::text);
   end if;
 end
 $$;
@@ -28712,6 +28721,13 @@ REVOKE ALL ON FUNCTION ingest.held_partition(step_id bigint, lease_id bigint, OU
 
 
 --
+-- Name: FUNCTION held_step(step_id bigint, lease_id bigint, machines text[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.held_step(step_id bigint, lease_id bigint, machines text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: ingest; Owner: -
 --
 
@@ -29143,6 +29159,13 @@ REVOKE ALL ON FUNCTION ops.held_run(step_id bigint, lease_id bigint) FROM PUBLIC
 --
 
 REVOKE ALL ON FUNCTION ops.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_finished(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.lock_finished(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) FROM PUBLIC;
 
 
 --

@@ -75,10 +75,10 @@ def plan(wanted: dict[str, Any]) -> dict[str, Any]:
     upcoming: list[int] = []
     try:
         first_tick(wanted["cron"], wanted["timezone"], after)
-        found = ticks(wanted["cron"], wanted["timezone"], after)
-        for tick in found:
+        moments = ticks(wanted["cron"], wanted["timezone"], after)
+        for tick in moments:
             if tick > now:
-                upcoming = [_microseconds(tick), *map(_microseconds, islice(found, AHEAD - 1))]
+                upcoming = [_microseconds(tick), *map(_microseconds, islice(moments, AHEAD - 1))]
                 break
             first = first if count else _microseconds(tick)
             if len(passed) == MOST_MISSED:

@@ -26,12 +26,12 @@ class Armed(NamedTuple):
 
 def armed(setting: str) -> dict[str, Armed]:
     """Parse `name:action` or `name:action@3`, separated by commas."""
-    found = {}
+    armed = {}
     for entry in filter(None, setting.split(",")):
         name, _, then = entry.rpartition(":")
         action, _, turn = then.partition("@")
-        found[name] = Armed(action, turn or "1", count(1))
-    return found
+        armed[name] = Armed(action, turn or "1", count(1))
+    return armed
 
 
 _ARMED = armed(os.environ.get("HOLDFAST_FAILPOINT", ""))  # read once: a failpoint costs one lookup in an empty dict

@@ -144,7 +144,7 @@ def test_a_rollback_is_shown_before_it_is_applied_and_a_conflict_is_overwritten_
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == [
         "~ SKU-1042   39.90 → 49.90 EUR   compare at 49.90 → -",
-        "! SKU-1050   conflict: we wrote 12.00, the shop shows 11.50, not by a run of ours",
+        "! SKU-1050   conflict: we wrote 12.00, the shop shows 11.50, which no run wrote",
     ]
     assert "1 to restore, 1 changed since (will not be touched), 0 unknown" in done.stdout
     assert cli(*given, "--force", "SKU-1050").returncode == 2

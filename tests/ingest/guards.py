@@ -71,15 +71,24 @@ def a_plan_is_made_with_the_watermark_that_it_was_counted_for(db: DB) -> None:
     assert refused(db, "select ingest.create_run(%s, %s, %s)", step.step_id, step.lease_id, plan) == "RN010", run_id
 
 
-def only_the_holder_of_a_lease_writes(db: DB) -> None:
+def only_the_holder_of_a_lease_stores_pages(db: DB) -> None:
     """P-63 to P-65, P-82, C-19"""
     run_of(db, 1)
     (step,) = claim(db, "page")
-    other = step.lease_id + 1000
-    payload = [Jsonb({})]
-    assert refused(db, "select ingest.put_page(%s, %s, '{a}', %s::jsonb[])", step.step_id, other, payload) == "RN002"
+    page = "select ingest.put_page(%s, %s, '{a}', %s::jsonb[])"
+    assert refused(db, page, step.step_id, step.lease_id + 1000, [Jsonb({})]) == "RN002"
+
+
+def only_the_holder_of_a_lease_quarantines(db: DB) -> None:
+    run_of(db, 1)
+    (step,) = claim(db, "page")
     record = "select ingest.quarantine_records(%s, %s, 'fetch', '{a}', '{a}', '{a}')"
-    assert refused(db, record, step.step_id, other) == "RN002"
+    assert refused(db, record, step.step_id, step.lease_id + 1000) == "RN002"
+
+
+def only_the_holder_of_a_lease_consolidates(db: DB) -> None:
+    run_of(db, 1)
+    (step,) = claim(db, "page")
     page(db, step, ["a"])
     (last,) = claim(db, "consolidate")
     assert refused(db, "select ingest.check_consolidated(%s, %s)", last.step_id, last.lease_id + 1000) == "RN002"
@@ -199,11 +208,10 @@ GUARDS = [
     mutant("a second active run", a_feed_has_one_active_run, Cut("ingest.refuse_if_active", "active", "if false then")),
     mutant("a plan for another watermark", a_plan_is_made_with_the_watermark_that_it_was_counted_for,
            Cut("ingest.create_run", "watermark", "select (create_run.plan ->> 'watermark')::timestamptz) then")),
-    mutant("a page under any lease", only_the_holder_of_a_lease_writes, Cut("ingest.held_partition", "lease")),
-    mutant("a quarantine under any lease", only_the_holder_of_a_lease_writes,
-           Cut("ingest.quarantine_records", "lease", "where s.id = quarantine_records.step_id")),
-    mutant("a consolidation under any lease", only_the_holder_of_a_lease_writes,
-           Cut("ingest.held_consolidation", "lease")),
+    mutant("a page under any lease", only_the_holder_of_a_lease_stores_pages, Cut("ingest.held_step", "lease")),
+    mutant("a quarantine under any lease", only_the_holder_of_a_lease_quarantines, Cut("ingest.held_step", "lease")),
+    mutant("a consolidation under any lease", only_the_holder_of_a_lease_consolidates,
+           Cut("ingest.held_step", "lease")),
     mutant("an orphan skipped as unchanged", an_orphan_is_consolidated_by_the_run_that_sees_it_again,
            Cut("ingest.put_page", "orphan", "consolidated = excluded.consolidated,")),
     mutant("seen skipped as unchanged", an_unchanged_record_counts_as_seen, Cut("ingest.put_page", "seen"),

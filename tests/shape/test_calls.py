@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,27 +16,32 @@ import pytest
 from psycopg import Connection
 
 from holdfast import faces
-from holdfast.kernel import calls, limit_calls, retention_calls, sources
+from holdfast.kernel import sources
 from holdfast.kernel.call import Call
+from holdfast.kernel.schedule_calls import Target, When
 from holdfast.models import ActorKind, Event, JournalEntry, Json, Level, RunOutcome
+from holdfast.rules import clock_calls
 from holdfast.testing import Template
 
 DB = Connection[Any]
 
-FACES = [f"holdfast.{name}.calls" for name in faces.FACES]
+SOURCE = Path(str(files("holdfast")))
+MODULES = [
+    import_module(f"holdfast.{folder}.{file.stem}")
+    for folder in ("kernel", *faces.FACES)
+    for file in sorted((SOURCE / folder).glob("*calls.py"))
+]
 MADE = [
     make
-    for module in (
-        calls,
-        limit_calls,
-        retention_calls,
-        *(import_module(name) for name in FACES if find_spec(name) is not None),
-    )
-    for name, make in inspect.getmembers(module, inspect.isfunction)
-    if make.__module__ == module.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
+    for module in MODULES
+    for _, make in inspect.getmembers(module, inspect.isfunction)
+    if make.__module__ == module.__name__
+    and str(make.__annotations__.get("return")).startswith("Call[")
+    and make is not clock_calls.apply  # calls one of two others
 ]
 SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Json": Json("{}"), "Level": "info", "UUID": None,
-                           "timedelta | str | None": None, "datetime": None, "Mapping[str, Any]": {}}  # fmt: skip
+                           "timedelta | str | None": None, "datetime": None, "Mapping[str, Any]": {},
+                           "Target": Target("work", "t", Json("{}"), {}, "default"), "When": When()}  # fmt: skip
 PARAMETERS = """
 select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b')), '{}') as taken,
        array_agg(a.name order by a.no) filter (where a.mode in ('o', 'b', 't')) as given,
@@ -101,7 +105,7 @@ def test_a_call_that_only_reads_is_known_by_its_function(catalog: DB) -> None:
 
 
 def test_there_are_calls_at_all() -> None:
-    assert {"start_task", "claim_steps", "renew_leases", "settle_steps", "rescue_steps", "note", "cancel"} <= {
+    assert {"start_task", "claim_steps", "settle_steps", "note", "define_schedule", "apply_at", "reconcile"} <= {
         make.__name__ for make in MADE
     }
 

@@ -16,11 +16,11 @@ COLUMNS = ("setting", "value", "source", "meaning")
 @output_options
 def config(*, as_json: AsJson = False) -> None:
     """Show the settings in force, each with its source: default, environment or file; secrets are masked."""
-    found = load_settings()
+    loaded = load_settings()
     rows = [
         {
             "name": settings.variable(name),
-            "value": shown(name, getattr(found, name)),
+            "value": shown(name, getattr(loaded, name)),
             "source": settings.source(name),
             "description": field.description or "",
         }

@@ -163,43 +163,43 @@ def psql(context: typer.Context) -> None:
 
 def _psql(config: Config) -> str:
     """Find psql: the bundled one for the embedded server, else the one on the PATH, as the bundled one has no TLS."""
-    found = None if config.dsn is None else shutil.which("psql")
-    if found is None and config.dsn is not None and not embedded.is_installed():
+    psql = None if config.dsn is None else shutil.which("psql")
+    if psql is None and config.dsn is not None and not embedded.is_installed():
         raise NotFound(
             "there is no psql on the PATH",
             where="psql",
             next=f"install PostgreSQL's client programs, or use the bundled one: {EXTRA}",
         )
-    return found or str(embedded.binary("psql"))
+    return psql or str(embedded.binary("psql"))
 
 
 def _embedded(config: Config) -> dict[str, Any]:
-    found = embedded.status(config.home)
+    server = embedded.status(config.home)
     return {
         "embedded": True,
-        "running": found.running,
-        "server_version": found.version,
-        "pid": found.pid,
-        "started_at": found.started_at,
-        "data_directory": found.data_directory,
-        "socket_directory": found.socket_directory,
-        "log_file": found.log_file,
-        **(_schema(embedded.ensure(config.home)) if found.running else NO_SCHEMA),
+        "running": server.running,
+        "server_version": server.version,
+        "pid": server.pid,
+        "started_at": server.started_at,
+        "data_directory": server.data_directory,
+        "socket_directory": server.socket_directory,
+        "log_file": server.log_file,
+        **(_schema(embedded.ensure(config.home)) if server.running else NO_SCHEMA),
     }
 
 
 def _named(address: str) -> dict[str, Any]:
-    found = _schema(address)
-    return {"embedded": False, "reachable": True, "url": masked(address), **found}
+    state = _schema(address)
+    return {"embedded": False, "reachable": True, "url": masked(address), **state}
 
 
 def _schema(address: str) -> dict[str, Any]:
-    found = schema.status(address)
+    state = schema.status(address)
     return {
-        "server_version": found.server_version,
-        "schema_version": found.schema_version,
-        "code_version": found.code_version,
-        "pending": found.pending,
+        "server_version": state.server_version,
+        "schema_version": state.schema_version,
+        "code_version": state.code_version,
+        "pending": state.pending,
     }
 
 

@@ -114,7 +114,7 @@ def _commands(played: Played) -> list[tuple[str, str]]:
         (f"limits show '{LIMIT}'", "the limit of the shops, and when it was closed"),
         *deployed,
         (f"rules show {played.sale}", "the sale: its plan, and what was not applied"),
-        (f"ingest status {FEED}", "the feed: its window, its watermark, and what its last run brought"),
+        (f"ingest status {FEED}", "the feed: its window, its watermark and the counts of its last run"),
         (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
         ("workers --all", "the workers, with when each was last seen"),
         ("db psql -c 'table holdfast.queue_list'", "what waits in each queue"),
@@ -211,4 +211,4 @@ def _deed(killed: Killed) -> str:
 def _fate(killed: Killed) -> str:
     if killed.waiting:
         return f"{killed.waiting} wait for their leases to run out"
-    return f"all {killed.held} were recovered when their leases had run out, and went to the others"
+    return f"all {killed.held} were recovered after their leases expired, and other workers ran them"

@@ -71,16 +71,16 @@ def watched(app: str) -> tuple[Path, str]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    found = importlib.util.find_spec(root) if root else None
-    if found is None:
+    spec = importlib.util.find_spec(root) if root else None
+    if spec is None:
         raise AppNotFound(
             f"there is no module {root or app!r} here",
             where="--app",
             next="write --app module:name, as in --app shop.tasks:hf",
         )
-    if found.submodule_search_locations:
-        return Path(next(iter(found.submodule_search_locations))), "**/*.py"
-    return Path(found.origin or here).parent, "*.py"
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))), "**/*.py"
+    return Path(spec.origin or here).parent, "*.py"
 
 
 def seen(folder: Path, pattern: str) -> Seen:
@@ -145,8 +145,8 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
     from holdfast.cli.app_loader import load_app
     from holdfast.worker.process import run_worker
 
-    found = load_app(app)
-    served = queues or sorted({handler.queue for handler in found._engine.registry})
+    hf = load_app(app)
+    served = queues or sorted({handler.queue for handler in hf._engine.registry})
     if not served:
         raise BadInput(
             f"{app} has no tasks",
@@ -155,5 +155,5 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
         )
     options = options_of(config, served, [], concurrency)
     return run_worker(
-        embedded.address(config), found._engine.registry, options, hooks=found._engine.hooks, is_supervised=True
+        embedded.address(config), hf._engine.registry, options, hooks=hf._engine.hooks, is_supervised=True
     )

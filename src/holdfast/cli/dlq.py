@@ -64,9 +64,9 @@ def report(
 ) -> None:
     """Group dead steps by kind and error: how many, since when, and an example of each."""
     with opened() as connection:
-        found = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
+        faults = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
         now = clock(connection)
-    groups = found.groups
+    groups = faults.groups
     if as_json:
         data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
     else:
@@ -75,7 +75,7 @@ def report(
             for g in groups
         ]
         data_table(REPORT_COLUMNS, rows, now=now, wide=wide)
-    if found.is_partial:
+    if faults.is_partial:
         say(f"these are the newest {dead_letter.LOOK_AT:,}; there may be more")
     say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "no dead steps")
 
@@ -90,7 +90,7 @@ def list_(
     since: SinceOption = None,
     limit: LimitOption = 50,
     before: Annotated[
-        str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")
+        str | None, typer.Option("--before", help="Continue after this id, which the last page printed.")
     ] = None,
     wide: WideOption = False,
     as_json: AsJson = False,
@@ -98,19 +98,19 @@ def list_(
     """List dead steps, newest first."""
     with opened() as connection:
         scope = _scope(connection, kind, queue, tenant, since)
-        found = dead_letter.page(connection, scope, limit=limit, below=before)
+        steps = dead_letter.page(connection, scope, limit=limit, below=before)
         now = clock(connection)
-    rows = found.rows
+    rows = steps.rows
     if as_json:
-        data_json({"steps": [as_mapping(row) for row in rows], "next": found.next})
+        data_json({"steps": [as_mapping(row) for row in rows], "next": steps.next})
     else:
         shown = [
             (r.id, r.kind, r.queue, r.tenant, state_cell(r), r.attempt, r.finished_at, r.error_type, r.message)
             for r in rows
         ]
         data_table(LIST_COLUMNS, shown, now=now, wide=wide)
-    if found.next is not None:
-        say(f"next page: add --before {found.next}")
+    if steps.next is not None:
+        say(f"next page: add --before {steps.next}")
     elif not rows:
         say("no dead steps")
 

@@ -111,11 +111,11 @@ def showing() -> Iterator[Show]:
 
 
 def _in_lines() -> Show:
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def show(fault: str, how: str) -> None:
-        if fault not in told:
-            told.add(fault)
+        if fault not in printed:
+            printed.add(fault)
             say(f"{fault}: {how}")
 
     return show
@@ -131,8 +131,8 @@ def _report(rows: list[Row], seed: int, seconds: float, *, as_json: bool) -> Non
         data(f"\nAll held, in {seconds:g} s. To repeat it: holdfast doctor --self-test --seed {seed}")
         return
     for row in broken:
-        found = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
-        data(f"\n{row.fault}: it must hold that {row.holds}. Found: {found}")
+        problems = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
+        data(f"\n{row.fault}: it must hold that {row.holds}. Found: {problems}")
     data(f"Do not rely on this installation. Repeat it: holdfast doctor --self-test --seed {seed}")
     data("If it fails again, check for a pooler or proxy in front of the server (holdfast doctor), and report it.")
 

@@ -50,17 +50,17 @@ STANDING_STYLES = {"alive": "", "late": "yellow", "gone": "dim"}
 def list_(*, wide: WideOption = False, as_json: AsJson = False) -> None:
     """List queues; a count stops at 10,000."""
     with opened() as connection:
-        found, now = query(connection, queues_workers.queues()), clock(connection)
+        queues, now = query(connection, queues_workers.queues()), clock(connection)
     if as_json:
-        data_json({"queues": [asdict(q) for q in found], "counts_stop_at": queues_workers.CAP})
+        data_json({"queues": [asdict(q) for q in queues], "counts_stop_at": queues_workers.CAP})
         return
     rows = [
         (q.queue, capped(q.due), capped(q.later), capped(q.parked), q.oldest_due_at, q.live_workers, q.paused_at,
          q.paused_by, q.pause_reason)
-        for q in found
+        for q in queues
     ]  # fmt: skip
     data_table(QUEUE_COLUMNS, rows, now=now, wide=wide)
-    if not found:
+    if not queues:
         say("no queues yet: a queue is created on first use")
 
 
@@ -118,17 +118,17 @@ def workers(
 ) -> None:
     """List workers: what each serves and holds, and when it was last seen."""
     with opened() as connection:
-        found, now = query(connection, queues_workers.workers(is_all=is_all)), clock(connection)
+        workers, now = query(connection, queues_workers.workers(is_all=is_all)), clock(connection)
     if as_json:
-        data_json({"workers": [as_mapping(worker) for worker in found]})
+        data_json({"workers": [as_mapping(worker) for worker in workers]})
         return
     rows = [
         (w.worker, _state(w), w.seen_at, w.queues, w.held, w.oldest_claimed_at,
          "any" if w.kinds is None else w.kinds, w.host, w.pid, w.version)
-        for w in found
+        for w in workers
     ]  # fmt: skip
     data_table(WORKER_COLUMNS, rows, now=now, wide=wide)
-    if not found:
+    if not workers:
         say("no live workers; `holdfast workers --all` also shows those that are gone")
 
 

@@ -120,10 +120,10 @@ def cut(text: str, longest: int) -> str:
 
 def folded(text: str, *, lines: int) -> Iterator[str]:
     """Yield the first lines of a long text, and how many more there are."""
-    found = text.splitlines()
-    yield from (plain(line, keep="\t") for line in found[:lines])
-    if len(found) > lines:
-        yield f"… {len(found) - lines} more lines; --json has them all"
+    parts = text.splitlines()
+    yield from (plain(line, keep="\t") for line in parts[:lines])
+    if len(parts) > lines:
+        yield f"… {len(parts) - lines} more lines; --json has them all"
 
 
 def heading(text: str) -> None:

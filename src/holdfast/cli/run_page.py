@@ -152,12 +152,12 @@ def pretty(text: str) -> str:
 def parts_of_error(text: str) -> tuple[str, str, str]:
     """Split an error into type, message and trace; any other value is a message."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (RecursionError, ValueError):
         return "", text, ""
-    if not isinstance(found, dict) or "message" not in found:
-        return "", error_text(found), ""
-    return str(found.get("type", "")), error_text(found), str(found.get("trace") or "")
+    if not isinstance(value, dict) or "message" not in value:
+        return "", error_text(value), ""
+    return str(value.get("type", "")), error_text(value), str(value.get("trace") or "")
 
 
 def _draw_error(text: str) -> None:

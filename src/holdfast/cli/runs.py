@@ -57,7 +57,9 @@ StateOption = Annotated[
 ]
 NameOption = Annotated[str | None, typer.Option("--name", "--kind", help="Only runs or tasks of this name.")]
 FailedOption = Annotated[bool, typer.Option("--failed", help="Only those that failed for good or have failed steps.")]
-BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")]
+BeforeOption = Annotated[
+    str | None, typer.Option("--before", help="Continue after this id, which the last page printed.")
+]
 
 
 @app.command("list", epilog="Example: holdfast runs list --failed --since 2h")
@@ -85,13 +87,13 @@ def list_(
             is_failed=failed,
             since=None if since is None else moment_ago(connection, since),
         )
-        found = run_list.newest(connection, wanted, run_list.position_of(connection, before), limit=limit)
+        listed = run_list.newest(connection, wanted, run_list.position_of(connection, before), limit=limit)
         now = clock(connection)
     if as_json:
-        data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
+        data_json({"runs": listed.rows, "next": None if listed.next is None else str(listed.next)})
     else:
-        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STANDINGS, now=now, wide=wide)
-    _say_how_to_go_on(found, wanted)
+        data_table(COLUMNS, [_cells(row) for row in listed.rows], styles=page.STANDINGS, now=now, wide=wide)
+    _say_how_to_go_on(listed, wanted)
 
 
 @app.command(epilog="Example: holdfast runs show 42")
@@ -111,12 +113,12 @@ def show(
     subject = parse_id(id)
     with opened() as connection:
         try:
-            found = run_page.read(connection, subject, story=story)
+            shown = run_page.read(connection, subject, story=story)
         except Pruned:
             left = run_page.read_pruned(connection, subject, story=story)
             page.show_pruned(left, as_json=as_json)
             return
-    page.show(found, as_json=as_json)
+    page.show(shown, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast runs watch 42 --timeout 10m")
@@ -154,7 +156,7 @@ def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
 @app.command(epilog='Example: holdfast runs pause 0198c0de-… --reason "the shop is down"')
 @output_options
 def pause(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Let workers begin no step of these runs; handlers that run go on to their end."""
+    """Pause runs: workers begin no more of their steps, and running handlers finish."""
     act_on_each(ids, lambda _, subject: calls.pause_run(subject, reason), as_json=as_json)
 
 
@@ -168,7 +170,7 @@ def resume(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> No
 @app.command(epilog='Example: holdfast runs stop 0198c0de-… --reason "wrong prices"')
 @output_options
 def stop(ids: RunIds, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """End runs by what they have done; `holdfast runs retry` takes up the steps that were not tried."""
+    """End runs early; `holdfast runs retry` continues with the steps that were not tried."""
     act_on_each(ids, lambda _, subject: calls.stop_run(subject, reason), as_json=as_json)
 
 

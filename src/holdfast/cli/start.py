@@ -147,8 +147,8 @@ def _by_app(named: str, order: Order, face: str | None) -> str:
 
 def _result(connection: DB, id_: int | UUID) -> JsonText | None:
     """Read the result of a task; a run has none of its own."""
-    found = run_detail.step(connection, id_).result if isinstance(id_, int) else None
-    return None if found is None else JsonText(found)
+    result = run_detail.step(connection, id_).result if isinstance(id_, int) else None
+    return None if result is None else JsonText(result)
 
 
 def _sort(value: object) -> str:

@@ -141,7 +141,8 @@ def _print(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[
     for row in cells:
         _row(console, [kept[at] for at in fitted], [row[at] for at in fitted], list(fitted.values()))
     if shown.wide is False and len(fitted) < len(kept):
-        say(f"{len(kept) - len(fitted)} more columns with --wide")
+        more = len(kept) - len(fitted)
+        say(f"{more} more column{'s' if more > 1 else ''} with --wide")
 
 
 def _column_texts(columns: Sequence[Column], cells: Sequence[Sequence[Text]], at: int) -> Iterable[str]:

@@ -91,8 +91,8 @@ def worker(
     log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
-    found = load_app(app)
-    if not found._engine.registry.kinds():
+    hf = load_app(app)
+    if not hf._engine.registry.kinds():
         raise BadInput(
             f"{app} has no tasks",
             where=app,
@@ -102,7 +102,7 @@ def worker(
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
-    code = serve(found, config, options, probe=probe, is_supervised=supervised)
+    code = serve(hf, config, options, probe=probe, is_supervised=supervised)
     if as_json:
         data_json({"worker": options.identity, "exit_code": code})
     raise typer.Exit(code)

@@ -71,9 +71,9 @@ def judged(facts: FeedFacts) -> list[Finding]:
     return [
         Finding("feed: records read", facts.read, "each once, though its worker was killed", is_read),
         Finding("feed: partitions rescued", facts.rescued, "half read, and continued by another", facts.rescued > 0),
-        Finding("feed: 429", facts.refused, "all partitions waited, none was charged", facts.refused == 1),
+        Finding("feed: 429", facts.refused, "all partitions waited, no try was used up", facts.refused == 1),
         Finding("feed: counted twice", facts.twice, "each partition ended once", facts.twice == 0),
         Finding("feed: quarantined", facts.quarantined, "the poison record alone", facts.quarantined == 1),
-        Finding("feed: records stored", facts.live, "all but that one, and the late one", facts.live == stored),
+        Finding("feed: records stored", facts.live, "all but the poison one, plus the late one", facts.live == stored),
         Finding("feed: late records", facts.late, "by the second run, which moved the watermark", is_late),
     ]

@@ -193,7 +193,7 @@ def judged(facts: PushFacts) -> list[Finding]:
     return [
         Finding("pushes: wrongly signed", refused, "401: nothing is queued", refused == HTTPStatus.UNAUTHORIZED),
         Finding("pushes: runs queued", queued, "one per signed push", queued == len(REFS)),
-        Finding("pushes: repeated", facts.repeated, "the same delivery again returns its run", facts.repeated == 0),
+        Finding("pushes: repeated", facts.repeated, "a repeated delivery returns the same run", facts.repeated == 0),
         Finding("pushes: deployed", facts.deployed, "by its program, with what it wrote", facts.deployed == 1),
         Finding("pushes: lines seen live", facts.live, "while the program ran", facts.live > 0),
         Finding("pushes: cancelled", facts.cancelled, f"by hand: {REASON}", facts.cancelled == 1),

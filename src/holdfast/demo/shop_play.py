@@ -62,7 +62,7 @@ def judged(facts: ShopFacts) -> list[Finding]:
         Finding("shops: calls at once", called, "the same, by the handlers' own record", 0 < called <= SLOTS),
         Finding("shops: 429 with Retry-After", refused, f"from {shops.BUSY}, which was then closed", refused > 0),
         Finding("shops: claims while closed", early, f"none for {shops.PAUSE:g} s", is_kept),
-        Finding("shops: others meanwhile", meanwhile, "calls of the two that did not wait for it", meanwhile > 0),
+        Finding("shops: others meanwhile", meanwhile, "calls to the two other shops", meanwhile > 0),
     ]
 
 

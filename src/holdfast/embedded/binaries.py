@@ -42,13 +42,13 @@ def is_installed() -> bool:
 def version() -> str:
     """Return the version of the binaries, such as `18.4`."""
     answer = subprocess.run([binary("postgres"), "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"\d+\.\d+", answer.stdout)
-    if found is None:
+    match = re.search(r"\d+\.\d+", answer.stdout)
+    if match is None:
         raise failed(
             f"{binary('postgres')} does not run on this machine: {answer.stderr.strip() or 'no output'}",
             then="set HOLDFAST_DSN to a PostgreSQL 15 to 18 instead",
         )
-    return found[0]
+    return match[0]
 
 
 @cache

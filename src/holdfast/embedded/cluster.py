@@ -52,15 +52,15 @@ def write_settings(place: Home, identity: Identity) -> None:
 def _check_owner(pgdata: Path, identity: Identity) -> None:
     if not os.path.lexists(pgdata):
         return
-    found = pgdata.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = pgdata.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise failed(
             f"{pgdata} is not a folder",
             then="move it away; to relocate the data, move the whole of HOLDFAST_HOME, not only pgdata",
         )
-    if found.st_uid != identity.uid:
+    if status.st_uid != identity.uid:
         raise failed(
-            f"the data directory {pgdata} belongs to uid {found.st_uid}, but the server runs as uid {identity.uid}",
+            f"the data directory {pgdata} belongs to uid {status.st_uid}, but the server runs as uid {identity.uid}",
             then=f"chown -R {identity.uid}:{identity.gid} {pgdata}, or set HOLDFAST_HOME to another folder",
         )
 

@@ -114,7 +114,7 @@ def own(folder: Path, identity: Identity) -> None:
 
 def _check_owner(folder: Path) -> None:
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return
     except OSError as error:
@@ -122,10 +122,10 @@ def _check_owner(folder: Path) -> None:
             f"the folder {folder} cannot be read: {error.strerror}",
             then="set HOLDFAST_HOME to a folder that you own",
         ) from error
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise failed(f"{folder} is not a folder", then="move it away, or set HOLDFAST_HOME to another place")
-    if found.st_uid != os.geteuid():
-        owner = _name(found.st_uid)
+    if status.st_uid != os.geteuid():
+        owner = _name(status.st_uid)
         raise failed(
             f"the folder {folder} belongs to {owner}, but you are {_name(os.geteuid())}",
             then=f"run this as {owner}, or set HOLDFAST_HOME to a folder that you own",
@@ -135,9 +135,9 @@ def _check_owner(folder: Path) -> None:
 def _close(place: Home, folder: Path, identity: Identity) -> None:
     """Close a folder to others; under root the server's group, which has no other member, may enter but not list it."""
     _check_owner(folder)
-    found = folder.stat()
-    wanted = (0o710, identity.gid) if identity.is_borrowed else (0o700, found.st_gid)
-    if (stat.S_IMODE(found.st_mode), found.st_gid) == wanted:
+    status = folder.stat()
+    wanted = (0o710, identity.gid) if identity.is_borrowed else (0o700, status.st_gid)
+    if (stat.S_IMODE(status.st_mode), status.st_gid) == wanted:
         return
     # In this order, because another process may be creating the home right now, and it creates the lock first.
     is_empty = all(file.name == "lost+found" for file in folder.iterdir())

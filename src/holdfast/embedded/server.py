@@ -136,12 +136,12 @@ def current_log(place: Home) -> Path | None:
 
 def remaining(place: Home) -> str:
     """Return the processes that still belong to this home's server, as text."""
-    found = []
+    pids = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if place.mark in " ".join(process.cmdline()):
-                found.append(str(process.pid))
-    return f"process {', '.join(found)}" if found else "a process that cannot be seen from here"
+                pids.append(str(process.pid))
+    return f"process {', '.join(pids)}" if pids else "a process that cannot be seen from here"
 
 
 def _clear_leftovers(place: Home) -> None:

@@ -32,7 +32,7 @@ def machine(folder: Path) -> Machine:
 
 def memory_limits(own_groups: str, root: Path) -> list[int]:
     """Read the limits that apply to us: those of our control group and its ancestors."""
-    found = []
+    sizes = []
     for line in own_groups.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", "memory"}:
@@ -43,8 +43,8 @@ def memory_limits(own_groups: str, root: Path) -> list[int]:
         for folder in (group, *group.parents):
             limit = base / folder / name
             if limit.is_file() and (text := limit.read_text().strip()).isdigit():
-                found.append(int(text))
-    return found
+                sizes.append(int(text))
+    return sizes
 
 
 def settings(machine: Machine) -> dict[str, str]:

@@ -190,8 +190,8 @@ def initialize_task(
 ) -> Call[UUID]:
     """Start a task with its steps."""
     title = {"name": name, "namespace": namespace, "version": version, "tenant": tenant}
-    given = {"steps": steps, "context": context, "skip": list(skip), "about": jsonb(about or {})}
-    return Call("initialize_task", UUID, {**title, **given, "key": key, "key_for": key_for}, schema="flow")
+    arguments = {"steps": steps, "context": context, "skip": list(skip), "about": jsonb(about or {})}
+    return Call("initialize_task", UUID, {**title, **arguments, "key": key, "key_for": key_for}, schema="flow")
 
 
 def start_task(
@@ -208,8 +208,8 @@ def start_task(
 ) -> Call[UUID]:
     """Start a task by the latest registered definition."""
     title = {"name": name, "namespace": namespace, "version": version, "tenant": tenant}
-    given = {"context": jsonb({} if context is None else context), "skip": list(skip), "about": jsonb(about or {})}
-    return Call("start_task", UUID, {**title, **given, "key": key, "key_for": key_for}, schema="flow")
+    arguments = {"context": jsonb({} if context is None else context), "skip": list(skip), "about": jsonb(about or {})}
+    return Call("start_task", UUID, {**title, **arguments, "key": key, "key_for": key_for}, schema="flow")
 
 
 def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:

@@ -161,11 +161,11 @@ IS_TASK: LiteralString = "select r.id from holdfast.runs r where r.id = %(id)s a
 
 def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is the same in SQL
     """Read a task, or raise NotFound."""
-    found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
-    if found is None:
+    task = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
+    if task is None:
         raise_if_pruned(connection, id)
         raise NotFound(f"there is no run {id} of a flow", where=str(id), next="find it with `holdfast flow runs`")
-    return found
+    return task
 
 
 def steps(connection: DB, task: UUID) -> list[TaskStep]:
@@ -192,8 +192,8 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
         if isinstance(id, int)
         else Query(IS_TASK, UUID, {"id": id})
     )
-    found = query_one(connection, search)
-    if found is None:
+    row = query_one(connection, search)
+    if row is None:
         raise_if_pruned(connection, id)
         what = f"there is no step {id} of a flow's run" if isinstance(id, int) else f"there is no run {id} of a flow"
         raise NotFound(
@@ -201,14 +201,14 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
             where=str(id),
             next=f"find it with `holdfast flow runs`, or try `holdfast runs show {id}`",
         )
-    return found
+    return row
 
 
 def step_of(connection: DB, task: UUID, name: str) -> int:
     """Find a step of a task by its name."""
-    found = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
-    if found is None:
+    step_id = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
+    if step_id is None:
         raise NotFound(
             f"run {task} has no step {name}", where=name, next=f"list its steps with `holdfast flow show {task}`"
         )
-    return found
+    return step_id

@@ -146,7 +146,7 @@ class Batching:
                 key = format(Decimal(repr(value)), "f")
             case _:
                 raise BadInput(
-                    f"the {source} has no {self.by}, by which its handler takes steps together",
+                    f"the {source} has no {self.by}, which groups its steps into batches",
                     where=self.by,
                     next="pass it as text, a number or a boolean",
                 )
@@ -154,7 +154,7 @@ class Batching:
             raise BadInput(
                 f"batch_key must have at most {LONGEST_KEY} characters, got {len(key)}",
                 where=self.by,
-                next="take steps together by a shorter field",
+                next="group steps by a shorter field",
             )
         return key
 

@@ -96,10 +96,10 @@ class BatchSignature(Signature):
                     where=name,
                     next=f"write {name}: holdfast.Batch; it has one Ctx per item in `steps`",
                 )
-        found = [name for name in names if hints.get(name) is Batch]
-        if found and found != names[:1]:
-            raise BadDefinition(f"{self._name} takes {found[0]}: Batch after other parameters", next="put it first")
-        return found[0] if found else None
+        batches = [name for name in names if hints.get(name) is Batch]
+        if batches and batches != names[:1]:
+            raise BadDefinition(f"{self._name} takes {batches[0]}: Batch after other parameters", next="put it first")
+        return batches[0] if batches else None
 
     def _arguments_type(self, hints: dict[str, Any]) -> Any:
         """Return the type of an item."""
@@ -174,5 +174,5 @@ def _fields(adapter: TypeAdapter[Any]) -> dict[str, str | None] | None:
 
 def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     place = schema.get("$ref", "").removeprefix("#/$defs/")
-    found = root.get("$defs", {}).get(place, schema) if place else schema
-    return found if isinstance(found, dict) else {}
+    resolved = root.get("$defs", {}).get(place, schema) if place else schema
+    return resolved if isinstance(resolved, dict) else {}

@@ -54,14 +54,14 @@ def filled_in(template: str, fields: Any, source: str) -> str:
     """Replace each field that a template names by its value."""
 
     def value(match: re.Match[str]) -> str:
-        found = _found(fields, match[1])
-        if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+        field = _found(fields, match[1])
+        if isinstance(field, bool) or not isinstance(field, (str, int, float)):
             raise BadInput(
                 f"the {source} has no {match[1]}, which {template} needs",
                 where=match[1],
                 next="pass it as text or a number",
             )
-        return str(found)
+        return str(field)
 
     return _FIELD.sub(value, template)
 

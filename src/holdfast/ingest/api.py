@@ -58,7 +58,7 @@ class Feed:
         return f"<feed {self.name}>"
 
     def start(self, *, full: bool = False) -> IngestRun:
-        """Start a run: full the first time or with `full`, otherwise of what changed since the watermark."""
+        """Start a run: a full one the first time or with `full`, otherwise only of what changed since the watermark."""
         return self._start(calls.start(self.name, "full" if full else None))
 
     async def astart(self, *, full: bool = False) -> IngestRun:
@@ -66,7 +66,7 @@ class Feed:
         return await self._astart(calls.start(self.name, "full" if full else None))
 
     def backfill(self, since: datetime, until: datetime) -> IngestRun:
-        """Start a run over a window of its own, which moves no watermark."""
+        """Start a run over a chosen window; the watermark stays."""
         return self._start(calls.start(self.name, None, since, until))
 
     async def abackfill(self, since: datetime, until: datetime) -> IngestRun:
@@ -112,7 +112,7 @@ class Feed:
         return IngestRun(run_id, self._executor)
 
     def _define(self) -> None:
-        """Define the feed, as a worker does; a login that may not do that starts what a worker defined."""
+        """Define the feed, as a worker does; a login without that right uses the feed as a worker defined it."""
         try:
             if self.definition is not None:
                 self._executor.make(self.definition)
@@ -157,11 +157,11 @@ class Ingest:
     ) -> Feed:
         """Define a feed: every record of `source` ends up in `into` once, and each run asks only for what changed.
 
-        `map` turns a record into the target's model; without it the model reads the record itself. `overlap` is asked
-        for again in each run, because a row may commit late. `max_rejects` is how many records of a run may be
-        quarantined, `max_delete_ratio` the share that a full run may delete. `workers` is how many partitions a run
-        has at most; `rate` and `per` limit the calls of the source, and after `breaker_after` failures in a row none is
-        made for `breaker_for`. `raw` names the view of its records.
+        `map` turns a record into the target's model; without it the model reads the record itself. Each run reads the
+        last `overlap` again, because a row may commit late. `max_rejects` is how many records of a run may be
+        quarantined, `max_delete_ratio` the share that a full run may delete. `workers` is the most partitions of a run.
+        `rate` and `per` limit the calls to the source, and after `breaker_after` failures in a row none is made for
+        `breaker_for`. `raw` names the view of its records.
         """
         check_feed_name(name)
         check_name("queue", queue)

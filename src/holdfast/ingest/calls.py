@@ -39,7 +39,7 @@ class RawRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What speaks against ending a consolidation, and whether absent records are deleted."""
+    """Why a consolidation cannot end yet, and whether absent records are deleted."""
 
     problem: str | None
     deletes: bool
@@ -47,7 +47,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run brought."""
+    """The counts of a run."""
 
     feed: str
     run_type: str
@@ -85,7 +85,7 @@ def planning_step(run_id: UUID) -> Call[int | None]:
 
 
 def run_summary(run_id: UUID) -> Call[RunSummary]:
-    """Return what a run brought."""
+    """Return the counts of a run."""
     return Call("run_summary", RunSummary, {"run_id": run_id}, schema="ingest", is_read=True)
 
 
@@ -111,12 +111,12 @@ def batch_rows(step_id: int, lease_id: int) -> Call[RawRecord]:
 
 
 def check_consolidated(step_id: int, lease_id: int) -> Call[Verdict]:
-    """Return what speaks against ending a consolidation."""
+    """Return why a consolidation cannot end yet."""
     return Call("check_consolidated", Verdict, {"step_id": step_id, "lease_id": lease_id}, schema="ingest")
 
 
 def absent_keys(step_id: int, lease_id: int, batch: int, after: str | None = None) -> Call[str]:
-    """Return keys that a full run did not bring."""
+    """Return keys that a full run did not see."""
     arguments = {"step_id": step_id, "lease_id": lease_id, "after": after, "batch": batch}
     return Call("absent_keys", str, arguments, schema="ingest")
 
@@ -140,13 +140,13 @@ def resume_consolidation(run_id: UUID, reason: str | None = None) -> Call[str]:
 
 
 def force(run_id: UUID, reason: str | None = None, *, advance_watermark: bool = False) -> Call[str]:
-    """Consolidate what a run with failed partitions brought."""
+    """Consolidate what was read by a run with failed partitions."""
     arguments = {"run_id": run_id, "advance_watermark": advance_watermark, "reason": reason}
     return Call("force", str, arguments, schema="ingest")
 
 
 def cancel_run(run_id: UUID, reason: str | None = None) -> Call[str]:
-    """Cancel a run, also one that is being planned."""
+    """Cancel a run, even while it is being planned."""
     return Call("cancel_run", str, {"run_id": run_id, "reason": reason}, schema="ingest")
 
 

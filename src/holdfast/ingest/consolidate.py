@@ -85,7 +85,7 @@ class Consolidator:
         return {"deleted": len(absent)}
 
     def _spared(self, ctx: IngestCtx) -> Iterator[str]:
-        """Yield the keys that the run did not bring and that the source still has."""
+        """Yield the keys that the run did not see although the source still has them."""
         after: str | None = None
         while keys := ctx.make(calls.absent_keys(ctx.step_id, ctx.lease_id, LOOKUP, after)):
             yield from self.reader.call("lookup", keys)
@@ -100,8 +100,8 @@ class Consolidator:
             self._mark(tx, ctx, made, written)
             failpoint("batch_written")
             counts = {"rows": len(written), "deleted": len(made.deleted), "rejected": len(made.rejected)}
-            told = kernel.note(ctx.step_id, ctx.lease_id, "info", "consolidated", payload=counts, key=f"{ctx.attempt}")
-            db.run(tx, told)
+            note = kernel.note(ctx.step_id, ctx.lease_id, "info", "consolidated", payload=counts, key=f"{ctx.attempt}")
+            db.run(tx, note)
         return counts
 
     def mapped(self, rows: list[calls.RawRecord]) -> Batch:

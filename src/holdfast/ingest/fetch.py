@@ -24,7 +24,7 @@ REJECT = "select ingest.quarantine_records(%s, %s, 'fetch', %s::text[], %s::text
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a partition is: the cursor of its step, as a value."""
+    """The progress of a partition: the cursor of its step, as a value."""
 
     offset: int = 0  # records received in this walk
     read: int = 0  # distinct keys in this walk
@@ -42,9 +42,9 @@ class Progress:
 
     def cursor(self) -> dict[str, Any]:
         """Return it as a step's cursor."""
-        told = {"offset": self.offset, "read": self.read, "page": self.page, "round": self.round}
+        fields = {"offset": self.offset, "read": self.read, "page": self.page, "round": self.round}
         rest = {"counting": self.counting or None, "counted": self.counted, "moved": self.moved or None}
-        return told | {name: value for name, value in rest.items() if value is not None}
+        return fields | {name: value for name, value in rest.items() if value is not None}
 
 
 class Fetcher:
@@ -72,7 +72,7 @@ class Fetcher:
         return self._stored(ctx, item, progress, page)
 
     def _stored(self, ctx: IngestCtx, item: dict[str, Any], progress: Progress, page: Page) -> dict[str, int]:
-        """Write a page and decide what comes next, in the transaction that settles it."""
+        """Write a page and decide how to continue, in the transaction that settles it."""
         try:
             records = read_records(self.reader, page.records)
         except BadPage as error:
@@ -99,9 +99,9 @@ class Fetcher:
         return len(page.records) >= limit if page.has_more is None else page.has_more
 
     def _check_moved(self, before: Progress, after: Progress, item: dict[str, Any]) -> None:
-        """Raise Fail for a source that never ends: a cursor that stays, or more records than were counted."""
+        """Raise Fail for a source that never ends: its cursor stays, or it has more records than it counted."""
         if self.reader.paging != "offset" and (after.page is None or after.page == before.page):
-            raise Fail(f"the source says that there is more, but its cursor stays at {after.page!r}")
+            raise Fail(f"the source has more pages, but its cursor stays at {after.page!r}")
         estimated = item["estimated"]
         if estimated is not None and after.offset > 2 * estimated + 10 * item["limit"]:
             raise Fail(f"the partition is larger than counted: {after.offset} records, {estimated} were counted")

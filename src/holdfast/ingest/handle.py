@@ -1,4 +1,4 @@
-"""The handle of a run of a feed, from its planning on."""
+"""The handle of a feed's run, which exists before the run is planned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.models import Status
 
 
 class IngestRun(Handle[RunSummary]):
-    """A run of a feed. Until its source is counted, its state is `planning`; `result()` waits through that."""
+    """A run of a feed. Until its source is counted, its state is `planning`; `result()` waits for that too."""
 
     _label = "run"
     _shown_by = "holdfast runs show"
@@ -39,11 +39,11 @@ class IngestRun(Handle[RunSummary]):
         await afollow(self._executor, self._resume(reason))
 
     def force(self, reason: str | None = None, *, advance_watermark: bool = False) -> None:
-        """Consolidate what a run with failed partitions brought; the watermark stays unless `advance_watermark`."""
+        """Consolidate what was read by a run with failed partitions; the watermark stays unless `advance_watermark`."""
         follow(self._executor, self._force(reason, advance_watermark))
 
     async def aforce(self, reason: str | None = None, *, advance_watermark: bool = False) -> None:
-        """Consolidate what there is, as `force` does."""
+        """Consolidate what was read, as `force` does."""
         await afollow(self._executor, self._force(reason, advance_watermark))
 
     def retry_partitions(self, partitions: Sequence[str] | None = None, reason: str | None = None) -> None:

@@ -27,7 +27,7 @@ class Chunk:
 def heatmap(low: int, high: int, most: int = 30, least: int = 1000) -> Generator[tuple[int, int], int, list[Part]]:
     """Return at most `most` disjoint partitions that cover the range, in order; none if there is no record.
 
-    None but the last has fewer than `least` records. It asks for 30 to 60 counts, fewer for a range of fewer numbers.
+    None but the last has fewer than `least` records. It needs 30 to 60 counts, fewer for a small range.
     """
     chunks = yield from _counted(low, high)
     total = sum(chunk.count for chunk in chunks)
@@ -86,7 +86,7 @@ def merged(chunks: list[Chunk], target: int, most: int, least: int) -> list[Part
 def replayed(
     planner: Generator[tuple[int, int], int, list[Part]], counts: Iterable[int]
 ) -> tuple[int, int] | list[Part]:
-    """Answer a planner with the counts so far, and return the range that it asks for next, or its partitions."""
+    """Replay a planner with the counts so far, and return the range to count next, or the partitions."""
     try:
         asked = next(planner)
         for count in counts:

@@ -41,7 +41,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How far a plan is: the cursor of its task. Each count of the source is an attempt of its own."""
+    """The progress of a plan: the cursor of its task. Each count of the source is an attempt of its own."""
 
     watermark: datetime | None
     run_type: str
@@ -70,7 +70,7 @@ class Counting:
 
 
 def plan_run(reader: Reader, settings: Settings, start: calls.StartToPlan) -> RunPlan:
-    """Plan a run with all its counts at once, as people see it beforehand."""
+    """Plan a run with all its counts at once, for `holdfast ingest plan`."""
     step = next_step(reader, settings, start, None)
     while isinstance(step, Counting):
         step = next_step(reader, settings, start, step)
@@ -115,7 +115,7 @@ def bounded(reader: Reader, settings: Settings, start: calls.StartToPlan) -> tup
 
 
 def rounded_down(at: datetime, precision: timedelta) -> datetime:
-    """Round a time down to a source's precision: rounded up, it would lie after rows that have not come yet."""
+    """Round a time down to a source's precision: rounded up, it would be later than rows that may still come."""
     since_midnight = timedelta(hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond)
     return at - since_midnight % precision
 

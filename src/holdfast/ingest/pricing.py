@@ -23,9 +23,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """Which column holds the price, and by what it is multiplied if no rule fits: `Pricing("price_cents", "1.15")`.
+    """The column of the price, and the factor that applies if no rule matches: `Pricing("price_cents", "1.15")`.
 
-    Rules are rows of `ingest.pricing_rules`. `rating` names the column that takes the rating of the rule. A price in
+    Rules are rows of `ingest.pricing_rules`. `rating` names the column for the rating of the rule. A price in
     whole cents stays whole, rounded half up; a Decimal keeps all digits.
     """
 

@@ -1,4 +1,4 @@
-"""Checks the records of a page one by one: what cannot be stored is rejected with its reason, and the page goes on."""
+"""Checks the records of a page one by one: only a record that cannot be stored is rejected, with its reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUL = re.compile(r"\x00|(?<!\\)(?:\\\\)*\\u0000")  # itself, or as JSON escapes 
 
 
 class BadPage(Rejected):
-    """The source answered with something that is not a page; asking again would not help."""
+    """The source returned something that is not a page; a retry would not help."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Stored:
 
 
 def read_page(answer: Any) -> Page:
-    """Return what a source answered as a page; raise BadPage if it is none."""
+    """Return the source's response as a page; raise BadPage if it is not one."""
     page = answer if isinstance(answer, Page) else Page(answer)
     if isinstance(page.records, (str, bytes)) or not isinstance(page.records, Sequence):
         raise BadPage(f"a page must be a list of records, got {type(page.records).__name__}", where="page")
@@ -82,14 +82,14 @@ def _key(key: Any) -> str:
     text = key if isinstance(key, str) else str(key)
     size = _check_text(text)
     if size > LONGEST_KEY:
-        raise ValueError(f"its key has {size} bytes, the most is {LONGEST_KEY}")
+        raise ValueError(f"its key has {size} bytes, at most {LONGEST_KEY} are allowed")
     return text
 
 
 def _payload(text: str) -> str:
     size = _check_text(text)
     if size > LARGEST:
-        raise ValueError(f"the record has {size} bytes, the most is {LARGEST}")
+        raise ValueError(f"the record has {size} bytes, at most {LARGEST} are allowed")
     return text
 
 

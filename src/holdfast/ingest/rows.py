@@ -1,4 +1,4 @@
-"""A source of any rows that can be iterated over again: a list, or an object whose iterator reads them anew."""
+"""A source of rows that can be iterated over more than once: a list, or an object whose iterator reads them again."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Rows:
     ) -> None:
         if iter(rows) is rows:
             raise BadDefinition(
-                f"rows must be iterable again and again, got {type(rows).__name__}",
+                f"rows must be iterable more than once, got {type(rows).__name__}",
                 where="rows",
-                next="pass a list, or an object whose __iter__ reads the rows anew",
+                next="pass a list, or an object whose __iter__ reads the rows again",
             )
         self.rows = rows
         self.paging = paging

@@ -1,4 +1,4 @@
-"""What a source of records is: `key` and `page`, and what else it may have."""
+"""What a source of records is: an object with `key`, `page` and optional methods."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Page:
 
 
 class Source(Protocol):
-    """The least that a source has; each method may be async.
+    """The methods that every source has; each may be async.
 
     It may also have `count(window, part)`, `now()`, `updated_at(record)`, `deleted(record)`, `lookup(keys)`,
     `render(record)` (its JSON as text), `span(window)` (the whole numbers that partitions divide),
@@ -84,7 +84,7 @@ class Reader:
         return callable(getattr(self.source, method, None))
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the source and return its answer, also if the method is async."""
+        """Call a method of the source, async or not, and return its result."""
         return self._answered(getattr(self.source, method), *arguments)
 
     def method(self, name: str, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -99,7 +99,7 @@ class Reader:
 
 
 class SourceLoop:
-    """The event loop of a source's async methods: one for all calls, because a client belongs to the loop it is of."""
+    """The event loop of a source's async methods: one for all calls, because a client belongs to its loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -107,7 +107,7 @@ class SourceLoop:
         self._process = 0
 
     def result(self, answer: Awaitable[Any]) -> Any:
-        """Wait for an answer in the loop's own thread, and return it."""
+        """Wait for a result in the loop's own thread, and return it."""
         return asyncio.run_coroutine_threadsafe(_awaited(answer), self._running()).result()
 
     def _running(self) -> asyncio.AbstractEventLoop:

@@ -25,7 +25,7 @@ class Table:
     """A table of a PostgreSQL database: `Table(Env("SHOP_DSN"), "orders", key="id", updated_at="changed_at")`.
 
     `key` is its unique key, `updated_at` the time of a row's last change, and `deleted` a column that is true, or not
-    null, in a row that counts as deleted. A `timestamp` column needs the `timezone` in which it is meant. An index on
+    null, in a row that counts as deleted. A `timestamp` column needs its `timezone`. An index on
     `(updated_at, key)` makes pages cheap.
     """
 
@@ -87,7 +87,7 @@ class Table:
             raise BadDefinition(
                 f"{self.table}.{self._updated_at} is a timestamp without time zone",
                 where="timezone",
-                next='say which one is meant, as in timezone="UTC"',
+                next='name its time zone, as in timezone="UTC"',
             )
         if not types[self._updated_at].startswith("timestamp"):
             raise BadDefinition(
@@ -111,7 +111,7 @@ class Table:
             )
 
     def warnings(self) -> list[str]:
-        """List what a plan should say: a missing index, and whether only the overlap guards against late commits."""
+        """List warnings for a plan: a missing index, and whether only the overlap protects against late commits."""
         found = []
         if not self._asked(INDEXED)[0][0]:
             found.append(
@@ -120,7 +120,7 @@ class Table:
             )
         if not self._asked(SEES_OTHERS)[0][0]:
             hidden = "the login does not see the transactions of others"
-            found.append(f"{hidden}, so only the overlap guards against late commits: grant pg_read_all_stats to it")
+            found.append(f"{hidden}, so only the overlap protects against late commits: grant pg_read_all_stats to it")
         return found
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Table:
         self._connections.close()
 
     def now(self) -> datetime:
-        """Return a bound before the begin of the oldest open transaction: what commits late is then newer than it."""
+        """Return a bound before the start of the oldest open transaction, so that a late commit is newer."""
         at: datetime = self._asked(BOUND)[0][0]
         return at
 
@@ -297,4 +297,4 @@ class Table:
         except psycopg.errors.InsufficientPrivilege as error:
             raise Rejected(f"the source refused: {error.diag.message_primary}", where=self.table) from error
         except psycopg.OperationalError as error:
-            raise Unavailable(f"the source database does not answer: {type(error).__name__}") from error
+            raise Unavailable(f"the source database does not respond: {type(error).__name__}") from error

@@ -1,4 +1,4 @@
-"""What `Table` asks the catalog of its source, and a row as the source renders it."""
+"""The queries of `Table` on the source's catalog, and a row as the source renders it."""
 
 from __future__ import annotations
 

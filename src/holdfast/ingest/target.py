@@ -178,7 +178,7 @@ def _value(column: Column, place: int) -> sql.Composable:
 
 
 def _as_texts(values: list[Any], column: Column) -> Sequence[str | None]:
-    """Return a column of rows as text; most are of the types that need no thought."""
+    """Return a column of rows as text; most types need no conversion."""
     if not (column.is_json or column.is_array):
         kinds = set(map(type, values))
         if kinds == {str}:

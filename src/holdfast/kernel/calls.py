@@ -327,7 +327,7 @@ def resume_run(id: str, reason: str | None = None, actor: str | None = None) -> 
 
 
 def stop_run(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
-    """End a run by what it has done; a retry takes up the steps that were not tried."""
+    """End a run early; a retry continues with the steps that were not tried."""
     return Call("stop_run", str, {"id": id, "reason": reason, "actor": actor})
 
 

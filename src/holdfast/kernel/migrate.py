@@ -230,10 +230,10 @@ def _installed(connection: Connection[Any]) -> dict[str, str]:
 
 def _is_there(connection: Connection[Any], table: str) -> bool:
     # Not to_regclass, whose answer may come from the session's cache, from before the wait for the lock.
-    found = connection.execute(
+    cursor = connection.execute(
         "select from pg_catalog.pg_tables t where t.schemaname = 'holdfast' and t.tablename = %s", [table]
     )
-    return found.fetchone() is not None
+    return cursor.fetchone() is not None
 
 
 def _record(migration: Migration) -> str:

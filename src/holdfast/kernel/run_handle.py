@@ -14,27 +14,27 @@ class RunHandle(Handle[R_co], Generic[R_co]):
     """A run: a handle that can also be paused, resumed and stopped."""
 
     def pause(self, reason: str | None = None) -> None:
-        """Let workers begin none of its steps until `resume`; handlers that run go on to their end."""
+        """Pause it: workers begin none of its steps until `resume`, and running handlers finish."""
         follow(self._executor, self._pause(reason))
 
     async def apause(self, reason: str | None = None) -> None:
-        """Let workers begin none of its steps, as `pause` does."""
+        """Pause it, as `pause` does."""
         await afollow(self._executor, self._pause(reason))
 
     def resume(self, reason: str | None = None) -> None:
-        """Let workers begin its steps again."""
+        """Resume it: workers begin its steps again."""
         follow(self._executor, self._resume(reason))
 
     async def aresume(self, reason: str | None = None) -> None:
-        """Let workers begin its steps again."""
+        """Resume it, as `resume` does."""
         await afollow(self._executor, self._resume(reason))
 
     def stop(self, reason: str | None = None) -> None:
-        """End it when the handlers that run have ended; `retry` takes up the steps that were not tried."""
+        """End it early, once running handlers have finished; `retry` continues with the steps that were not tried."""
         follow(self._executor, self._stop(reason))
 
     async def astop(self, reason: str | None = None) -> None:
-        """End it when the handlers that run have ended, as `stop` does."""
+        """End it early, as `stop` does."""
         await afollow(self._executor, self._stop(reason))
 
     def _pause(self, reason: str | None) -> Plan[None]:

@@ -117,8 +117,8 @@ def locked(dsn: str) -> Iterator[None]:
 
 def is_there(connection: Connection[Any], name: str) -> bool:
     """Return whether there is a schema of that name."""
-    found = connection.execute("select from pg_catalog.pg_namespace n where n.nspname = %s", [name])
-    return found.fetchone() is not None
+    cursor = connection.execute("select from pg_catalog.pg_namespace n where n.nspname = %s", [name])
+    return cursor.fetchone() is not None
 
 
 def make(connection: Connection[Any], name: str) -> None:

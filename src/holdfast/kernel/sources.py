@@ -48,8 +48,8 @@ class Index:
 @cache
 def migrations() -> tuple[Migration, ...]:
     """List the numbered migrations of this code, in order."""
-    found = _files(_kernel() / "migrations")
-    return tuple(Migration(int(f.name[:4]), f.name.removesuffix(".sql"), f.read_text("utf-8")) for f in found)
+    paths = _files(_kernel() / "migrations")
+    return tuple(Migration(int(f.name[:4]), f.name.removesuffix(".sql"), f.read_text("utf-8")) for f in paths)
 
 
 def roles() -> str:
@@ -75,14 +75,14 @@ def indexes() -> list[Index]:
 
 
 def _index(statement: str) -> Index:
-    found = _INDEX.fullmatch(statement)
-    if found is None:
+    match = _INDEX.fullmatch(statement)
+    if match is None:
         raise BadDefinition(
             f"indexes.sql has a statement of another kind: {statement}",
             where="indexes.sql",
             next="write create index concurrently if not exists … on holdfast.…; put the rest into a migration",
         )
-    return Index(found[1], found[2], statement)
+    return Index(match[1], match[2], statement)
 
 
 def made() -> list[str]:
@@ -147,8 +147,8 @@ def _functions(root: Traversable) -> dict[str, Traversable]:
 
 def _texts(folder: Traversable, *names: str) -> list[str]:
     """Read the SQL files of a folder: all of them by name, or the named ones that exist, in the given order."""
-    found = {file.name.removesuffix(".sql"): file for file in _files(folder)}
-    return [found[name].read_text("utf-8") for name in names or found if name in found]
+    by_name = {file.name.removesuffix(".sql"): file for file in _files(folder)}
+    return [by_name[name].read_text("utf-8") for name in names or by_name if name in by_name]
 
 
 def _files(folder: Traversable) -> list[Traversable]:

@@ -125,7 +125,7 @@ class Ops:
     ) -> OpsHandle:
         """Queue a run of a project's environment, and return its handle.
 
-        `key`: reusing it returns the existing run, whatever became of it and whatever else the call says. `kind`
+        `key`: reusing it returns the existing run, whatever its state and whatever the other arguments are. `kind`
         chooses the handlers, by default `deploy`. `due_at`: run it no earlier than that. `ttl`: cancel it if no worker
         has claimed it by then. `priority`: 0 to 9, higher runs first. `actor`: the person that the login acts for.
         `conn`: queue it inside your own connection's transaction.
@@ -181,7 +181,7 @@ class Ops:
         `type` is dev, staging or prod. `branch` says which pushes queue a run of `kind`: `main`, `release/*`. With
         `approval` each run waits until somebody other than its author approves it. `on_push` says what a new push does
         to older runs of the same ref: queue (nothing), cancel_queued, or cancel_all, which also cancels the running
-        one. `concurrency` is how many of its runs go on at once, `queue_ttl` how long one may wait for a worker.
+        one. `concurrency` is how many of its runs are active at once, `queue_ttl` how long one may wait for a worker.
         """
         ttl = None if queue_ttl is None else duration(queue_ttl, "queue_ttl")
         call = calls.define_environment(project, env, kind_of_place=type, branch=branch, approval=approval,
@@ -208,7 +208,7 @@ class Ops:
         tenant: str | None = None,
         **times: Unpack[Times],
     ) -> None:
-        """Queue runs by the clock: `hf.ops.schedule("nightly", "backup", cron="0 2 * * *")`.
+        """Queue runs on a schedule: `hf.ops.schedule("nightly", "backup", cron="0 2 * * *")`.
 
         Each tick queues one run per environment, of all projects or of those that `project` and `env` name. When it
         fires, `missed` and `overlap` are as in `hf.schedule`.

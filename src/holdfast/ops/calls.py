@@ -23,7 +23,7 @@ class QueuedRun:
 
 @dataclass(frozen=True, slots=True)
 class SweptRun:
-    """A run that was cancelled because nobody took care of it, and why."""
+    """A run that was cancelled because it was stale or waited too long, and why."""
 
     run_id: str
     reason: str
@@ -93,7 +93,7 @@ def cancel_run(run_id: str, reason: str | None = None, actor: str | None = None)
 
 
 def retry_run(run_id: str, reason: str | None = None, actor: str | None = None) -> Call[QueuedRun]:
-    """Queue a new run with what a finished one was queued with."""
+    """Queue a new run with the input of a finished one."""
     return Call("retry_run", QueuedRun, {"p_run_id": run_id, "p_reason": reason, "p_actor": actor}, schema="ops")
 
 

@@ -62,9 +62,11 @@ Notice = Push | Nothing
 
 def is_signed(body: bytes, signature: str | None, secrets: Iterable[str]) -> bool:
     """Return whether one of the secrets signed exactly these bytes: `sha256=` and the HMAC-SHA256 in hex."""
-    given = (signature or "").encode("utf-8", "replace")
+    claimed = (signature or "").encode("utf-8", "replace")
     keys = [secret.encode("utf-8", "surrogateescape") for secret in secrets if secret]
-    matches = [hmac.compare_digest(b"sha256=" + _hmac(key, body), given) for key in keys]  # all: equally long for each
+    matches = [
+        hmac.compare_digest(b"sha256=" + _hmac(key, body), claimed) for key in keys
+    ]  # all: equally long for each
     return any(matches)
 
 

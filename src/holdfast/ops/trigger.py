@@ -184,7 +184,7 @@ def queue_push(delivery: Delivery, push: Push, tenant: str) -> Call[PushedRun]:
 
 
 def record_delivery(delivery: Delivery, notice: Notice, runs: list[PushedRun], tenant: str) -> Call[None]:
-    """Record a delivery and what became of it."""
+    """Record a delivery and its outcome."""
     reason = notice.reason if isinstance(notice, Nothing) else "queued" if runs else "no environment matches"
     arguments = {
         "p_source": delivery.source,
@@ -201,7 +201,7 @@ def record_delivery(delivery: Delivery, notice: Notice, runs: list[PushedRun], t
 
 
 async def _body(receive: Receive, length: str | None, within: float) -> bytes:
-    """Read the body, and stop when it is too large, whatever its length was said to be."""
+    """Read the body, and stop when it is too large, whatever length its header claims."""
     if length is not None and length.isdigit() and int(length[:20]) > LARGEST:
         raise TooMuch
     body = bytearray()

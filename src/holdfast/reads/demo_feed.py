@@ -69,8 +69,8 @@ def active_runs(connection: Connection[Any], feed: str) -> list[UUID]:
 
 def state(connection: Connection[Any], run_id: UUID) -> str:
     """Return the state of a run."""
-    found = connection.execute(STATE, [run_id]).fetchone()
-    return "planning" if found is None else str(found[0])
+    row = connection.execute(STATE, [run_id]).fetchone()
+    return "planning" if row is None else str(row[0])
 
 
 def add_late(connection: Connection[Any], first: UUID, sku: str) -> None:
@@ -95,7 +95,7 @@ def is_first_call(connection: Connection[Any], bound: datetime) -> bool:
 
 def facts(connection: Connection[Any], first: UUID, second: UUID | None) -> FeedFacts:
     """Read the evidence."""
-    found = connection.execute(FACTS, {"first": first, "second": second}).fetchone()
-    if found is None:
+    row = connection.execute(FACTS, {"first": first, "second": second}).fetchone()
+    if row is None:
         return FeedFacts(0, 0, 0, 0, "gone", 0, 0, 0, 0, "", is_marked=False)
-    return FeedFacts(*found)
+    return FeedFacts(*row)

@@ -74,5 +74,5 @@ def put_back(connection: Connection[Any], sku: str, price: int) -> None:
 
 def facts(connection: Connection[Any], batch: str, run_id: UUID, edited: str) -> SaleFacts:
     """Read the evidence."""
-    found = connection.execute(FACTS, {"batch": batch, "run_id": run_id, "edited": edited}).fetchone()
-    return SaleFacts(*found) if found is not None else SaleFacts("gone", 0, 0, 0, 0, 0, is_edit_kept=False)
+    row = connection.execute(FACTS, {"batch": batch, "run_id": run_id, "edited": edited}).fetchone()
+    return SaleFacts(*row) if row is not None else SaleFacts("gone", 0, 0, 0, 0, 0, is_edit_kept=False)

@@ -104,6 +104,6 @@ def removal(connection: Connection[Any], id: int | UUID) -> Removal | None:  # n
 
 def raise_if_pruned(connection: Connection[Any], id: int | UUID) -> None:  # noqa: A002
     """Raise Pruned if retention removed a task or run."""
-    found = removal(connection, id)
-    if found is not None:
-        raise found.error()
+    row = removal(connection, id)
+    if row is not None:
+        raise row.error()

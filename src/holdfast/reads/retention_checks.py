@@ -94,13 +94,13 @@ def judge_bloat(tables: Sequence[tuple[str, int, int, timedelta | None]]) -> Che
     """Judge tables whose rows are dead to a large part."""
     if not tables:
         return Check("bloat", "ok", "dead rows are few")
-    found = "; ".join(
+    text = "; ".join(
         f"{name}: {dead:,} of {live + dead:,} rows are dead, "
         + ("never vacuumed" if ago is None else f"vacuumed {span_text(ago)} ago")
         for name, live, dead, ago in tables[:SHOWN]
     )
     then = "; ".join(f"vacuum {name}" for name, *_ in tables[:SHOWN])
-    return Check("bloat", "warn", found, f"{then}; see also `snapshots` and `vacuum`")
+    return Check("bloat", "warn", text, f"{then}; see also `snapshots` and `vacuum`")
 
 
 RETENTION_CHECKS: dict[str, Callable[[Connection], Check]] = {

@@ -240,20 +240,20 @@ def parse_id(text: str) -> int | UUID:
 
 def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
     """Read a step, or raise NotFound or Pruned."""
-    found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
-    if found is None:
+    step = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
+    if step is None:
         raise_if_pruned(connection, id)
         raise NotFound(f"there is no step {id}", where=str(id), next="find the id with `holdfast runs list`")
-    return found
+    return step
 
 
 def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the word is the same in SQL
     """Read a run, or raise NotFound or Pruned."""
-    found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
-    if found is None:
+    run = query_one(connection, Query(RUN, RunDetail, {"id": id}))
+    if run is None:
         raise_if_pruned(connection, id)
         raise NotFound(f"there is no run {id}", where=str(id), next="find the id with `holdfast runs list`")
-    return found
+    return run
 
 
 def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunStep]:  # noqa: A002

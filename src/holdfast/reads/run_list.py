@@ -238,8 +238,8 @@ def position(connection: Connection[Any], *, step: int | None, run: UUID | None)
     if run is None:
         return Position()
     moment = datetime.fromtimestamp((run.int >> 80) / 1000, tz=UTC)
-    found = query(connection, Query(STEP_BY_TIME, int, {"moment": moment}))
-    return Position(found[0], run)
+    ids = query(connection, Query(STEP_BY_TIME, int, {"moment": moment}))
+    return Position(ids[0], run)
 
 
 def check_states(connection: Connection[Any], states: Sequence[str] | None) -> list[str] | None:

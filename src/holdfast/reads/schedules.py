@@ -150,9 +150,9 @@ def ticks_between(schedule: ScheduleDetail, start: datetime, end: datetime) -> I
 def nominal_ticks(schedule: ScheduleDetail, after: datetime) -> Iterator[datetime]:
     """Return the nominal ticks after a time, up to the schedule's end; raise NoTicks if its cron has none."""
     if schedule.at is not None:
-        found = iter([schedule.at] if schedule.at > after else [])
+        moments = iter([schedule.at] if schedule.at > after else [])
     elif schedule.every is not None:
-        found = cron.every(timedelta(seconds=schedule.every), schedule.after_at, after)
+        moments = cron.every(timedelta(seconds=schedule.every), schedule.after_at, after)
     else:
-        found = cron.ticks(schedule.cron or "", schedule.timezone, after)
-    return takewhile(lambda tick: schedule.ends_at is None or tick <= schedule.ends_at, found)
+        moments = cron.ticks(schedule.cron or "", schedule.timezone, after)
+    return takewhile(lambda tick: schedule.ends_at is None or tick <= schedule.ends_at, moments)

@@ -195,10 +195,10 @@ def _is_built_by_migrate(name: str) -> bool:
 
 def self_tests(connection: Connection) -> Check:
     """Check that no killed self-test has left its schema."""
-    found = left_schemas(connection)
-    if not found:
+    schemas = left_schemas(connection)
+    if not schemas:
         return Check("self-tests", "ok", "no schema was left behind")
-    return Check("self-tests", "warn", f"{', '.join(found)} left behind", "holdfast doctor --self-test removes it")
+    return Check("self-tests", "warn", f"{', '.join(schemas)} left behind", "holdfast doctor --self-test removes it")
 
 
 def schedules(connection: Connection) -> Check:
@@ -218,9 +218,9 @@ def judge_schedules(found: list[tuple[str, str]]) -> Check:
     """Judge schedules that have no ticks, whose last tick could not start its work, or that nobody fires."""
     if not found:
         return Check("schedules", "ok", "every schedule fires")
-    told = "; ".join(f"{name} {problem}" for name, problem in found[:SHOWN])
+    problems = "; ".join(f"{name} {problem}" for name, problem in found[:SHOWN])
     then = "start a worker" if found[0][1].startswith("was due") else f"holdfast schedules show {found[0][0]}"
-    return Check("schedules", "warn", f"{len(found)} do not: {told}", then)
+    return Check("schedules", "warn", f"{len(found)} do not: {problems}", then)
 
 
 CHECKS: dict[str, Callable[[Connection], Check]] = {

@@ -76,8 +76,8 @@ class Setting:
 
 def session(connection: Connection) -> Check:
     """Check that sessions begin as our calls need them."""
-    found = [s for s in in_force(connection) if s.name in NEEDED]
-    wrong = [s for s in found if _plain(s.value) != _plain(NEEDED[s.name][0])]
+    settings = [s for s in in_force(connection) if s.name in NEEDED]
+    wrong = [s for s in settings if _plain(s.value) != _plain(NEEDED[s.name][0])]
     if not wrong:
         return Check("session", "ok", "sessions begin as our calls need them")
     detail = "; ".join(f"{setting}: {NEEDED[setting.name][1]}" for setting in wrong)

@@ -92,13 +92,13 @@ class Rules:
         """Register a channel: `hf.rules.channel("shop", Table("products", key="sku", …))`.
 
         It gets the queue `rules:shop`, which its workers serve, and the limit of the same name (`concurrency`, `rate`,
-        `per` and `burst`, as in `hf.limit`). `batch`: how many targets one call takes. `request_timeout`: when a call
-        is given up and retried, by default 10 s. `target_timeout`: when a target that is called alone fails, by default
-        60 s. `retry`: by default three retries, after 2, 4 and 8 s. `rate_limit_retry`: the delays after rate limits
-        without Retry-After, by default 16, 32 and 64 s; with `charge_rate_limits=False` they use no tries. The breaker
-        opens after `breaker_after` rate limits in a row, for `breaker_for`. `errors`: how errors are treated, by status
-        or code, where it differs from the standard. `settles_within`: how long the channel may take to show what was
-        written, at most 4 minutes. `corrects`: whether passes of reconciliation plan a correction.
+        `per` and `burst`, as in `hf.limit`). `batch`: the most targets that one call sends. `request_timeout`: when a
+        call is given up and retried, by default 10 s. `target_timeout`: when a target that is called alone fails, by
+        default 60 s. `retry`: by default three retries, after 2, 4 and 8 s. `rate_limit_retry`: the delays after rate
+        limits without Retry-After, by default 16, 32 and 64 s; with `charge_rate_limits=False` they use no tries. The
+        breaker opens after `breaker_after` rate limits in a row, for `breaker_for`. `errors`: how errors are treated,
+        by status or code, where it differs from the standard. `settles_within`: how long the channel may take to show
+        what was written, at most 4 minutes. `corrects`: whether passes of reconciliation plan a correction.
         """
         known = registered(
             name, channel, batch=batch, request_timeout=request_timeout, target_timeout=target_timeout,
@@ -196,12 +196,12 @@ class Rules:
         tenant: str | None = None,
         **times: Unpack[Times],
     ) -> None:
-        """Preview and apply a rule by the clock: `hf.rules.schedule(summer, channel="shop", cron="0 6 * * 1")`.
+        """Preview and apply a rule on a schedule: `hf.rules.schedule(summer, channel="shop", cron="0 6 * * 1")`.
 
         Each tick is a task that previews the rule. It applies the plan, unless the plan has more than `most_targets`
         targets or more than 5 % of the selected items were refused: then the plan waits for a person, as it does with
         `apply=False`, and the event `automation.run.waiting` says why. A tick is skipped while a run of the rule is
-        open. `rule` may be the name of a rule that is defined; each tick takes its latest version. `name` is the
+        open. `rule` may be the name of a defined rule; each tick takes its latest version. `name` is the
         schedule's, by default `rules:<rule>:<channel>`. When it fires and `missed` are as in `hf.schedule`.
         """
         wanted = clock.known_rule(rule)

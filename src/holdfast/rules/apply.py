@@ -1,7 +1,7 @@
 """The handler that applies targets: one call of the channel for a batch of them.
 
 Every try compares before it writes, in the write itself where the channel can, otherwise by a read just before it. So a
-try after a timeout, a lost worker or a lost answer is as safe as the first. A target that is given up while nobody
+try after a timeout, a lost worker or a lost response is as safe as the first. A target that is given up while nobody
 knows whether it was written is read once more.
 """
 
@@ -175,7 +175,7 @@ class Try:
         self._batch.make(call)
 
     def _given_up(self, made: list[Outcome]) -> list[Outcome]:
-        """Read what would be given up while nobody knows whether it was written."""
+        """Read the targets that would be given up while nobody knows whether they were written."""
         pairs = zip(made, self._targets, strict=True)
         places = [
             place for place, (outcome, target) in enumerate(pairs)
@@ -196,7 +196,7 @@ class Try:
         return [by_place.get(place, outcome) for place, outcome in enumerate(made)]
 
     def _key(self, writes: Sequence[Write]) -> str:
-        """Make the Idempotency-Key: of the runs, the action, the targets and their manual retries."""
+        """Make the Idempotency-Key from the runs, the action, the targets and their manual retries."""
         sent = {write.item_id for write in writes}
         parts = sorted(
             f"{step.run_id} {step.step_id} {target.retries}"

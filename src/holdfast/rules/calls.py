@@ -37,7 +37,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of an apply: how many targets take part and how many do not; `is_new` is false for a repeat."""
+    """The result of an apply: how many targets take part and how many do not; `is_new` is false for a repeat."""
 
     status: str
     included: int
@@ -208,12 +208,12 @@ def retry_failed(
 
 
 def retry_all(run_id: UUID, reason: str | None = None, actor: str | None = None) -> Call[RetriedTarget]:
-    """Retry what of a run that ended was not applied, also if it was never tried."""
+    """Retry all targets of a run that were not applied, including those that were never tried."""
     return Call("retry_all", RetriedTarget, {"run_id": run_id, "reason": reason, "actor": actor}, schema="rules")
 
 
 def resolve(run_id: UUID, targets: Sequence[int], reason: str | None = None, actor: str | None = None) -> Call[int]:
-    """Mark failed targets as dealt with, and return the ids of those that were marked."""
+    """Mark failed targets as resolved, and return the ids of those that were marked."""
     arguments = {"run_id": run_id, "targets": _ids(targets), "reason": reason, "actor": actor}
     return Call("resolve", int, arguments, schema="rules")
 

@@ -1,4 +1,4 @@
-"""What a channel is: a place outside whose prices a rule changes. `hf.rules.channel` registers one.
+"""What a channel is: an outside system whose prices rules change. `hf.rules.channel` registers one.
 
 A channel lists items, reads prices, writes them and says whether it is healthy. It knows nothing of runs.
 """
@@ -55,7 +55,7 @@ class Write(NamedTuple):
 
 
 class Wrote(NamedTuple):
-    """What became of one write.
+    """The result of one write.
 
     `written`: the channel showed `before` and shows `after` now. `found`: it showed `after` already. `stale`: it shows
     something else, which is in `found`. `not_found`: it has no such item. `failed`: it refused the write; the channel's
@@ -72,12 +72,12 @@ class Wrote(NamedTuple):
 
 
 def _proceed() -> None:
-    """Wait for nothing: no limit is charged."""
+    """Do nothing: no limit is charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelCall:
-    """What a call of a channel needs to know besides its items."""
+    """What a call to a channel needs besides its items."""
 
     timeout: timedelta = REQUEST_TIMEOUT  # when to give up and raise Unavailable
     correlation_id: str | None = None  # send it along: it finds the call in the run's events and logs
@@ -95,7 +95,7 @@ class Health(NamedTuple):
 
 @runtime_checkable
 class Channel(Protocol):
-    """A place outside. Its methods may be called from several threads at once.
+    """An outside system that holds prices. Its methods may be called from several threads at once.
 
     They raise `RateLimited`, `Unavailable` or `Rejected` if a call fails as a whole.
     """
@@ -122,10 +122,10 @@ class Channel(Protocol):
         """Read the prices of items; those that do not exist are left out."""
 
     def write(self, writes: Sequence[Write], call: ChannelCall) -> Sequence[Wrote]:
-        """Write prices, and return what became of each, in the same order."""
+        """Write prices, and return the result of each, in the same order."""
 
     def health(self) -> Health:
-        """Look whether it can be used."""
+        """Check whether it can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def registered(
 
 
 def _has(channel: Channel, part: str) -> bool:
-    """Look for a part without asking for its value: a channel may have to be called for it."""
+    """Check whether a channel has a part, without reading its value: that may call the channel."""
     return getattr_static(channel, part, None) is not None
 
 

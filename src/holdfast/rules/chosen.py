@@ -31,15 +31,15 @@ def numbers(executor: Executor, run_id: UUID, chosen: Chosen | None, where: str 
         raise BadInput(f"a target is named by its number or its item, got {odd[0]!r:.60}", where=where,
                        next=f"list them: holdfast rules targets {run_id}")  # fmt: skip
     items = [each for each in named if isinstance(each, str)]
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     if items:
         with executor.connection() as connection:
-            found = {each.item_id: each.id for each in reads.targets_of_items(connection, run_id, items)}
-    missing = next((item for item in items if item not in found), None)
+            numbers = {each.item_id: each.id for each in reads.targets_of_items(connection, run_id, items)}
+    missing = next((item for item in items if item not in numbers), None)
     if missing is not None:
         raise NotFound(f"run {run_id} has no target for item {missing}", where=missing,
                        next=f"list them: holdfast rules targets {run_id}")  # fmt: skip
-    return [found[each] if isinstance(each, str) else each for each in named]
+    return [numbers[each] if isinstance(each, str) else each for each in named]
 
 
 def checked_run_id(run_id: UUID | str) -> UUID:

@@ -1,4 +1,4 @@
-"""What the clock does with rules: the task that previews a rule at a tick, and the task that undoes a run in time.
+"""What schedules do with rules: one task previews a rule at a tick, another undoes a run at its `revert_at`.
 
 Both may be killed at any point and are repeated. The database knows what an earlier try has planned, by the number of
 the task, so nothing is planned twice.
@@ -42,7 +42,7 @@ UNKNOWN = RetryPolicy(limit=8, base=60, growth=3, longest="6h", jitter=0.2)
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRule:
-    """A rule that the clock previews and applies: the rule itself, or the name of a rule that is defined."""
+    """A scheduled rule: the rule itself, or the name of a defined rule."""
 
     rule: Rule | str
     channel: str
@@ -58,8 +58,8 @@ class ScheduledRule:
             raise BadDefinition(f"apply must be True or False, got {self.apply!r}", where="apply", next="use True")
         name = self.rule.name if isinstance(self.rule, Rule) else self.rule
         rule = to_json(self.rule) if isinstance(self.rule, Rule) else self.rule
-        given = {"rule": rule, "channel": self.channel, "apply": self.apply, "schedule": self.schedule}
-        return Target("rules", name, Json(json.dumps(given)), {}, "default")
+        document = {"rule": rule, "channel": self.channel, "apply": self.apply, "schedule": self.schedule}
+        return Target("rules", name, Json(json.dumps(document)), {}, "default")
 
 
 def previewer_of(registered: Registered, connections: Connections) -> Handler:
@@ -75,7 +75,7 @@ def previewer_of(registered: Registered, connections: Connections) -> Handler:
 
 
 def reverter_of(registered: Registered) -> Handler:
-    """Return the handler that undoes the runs of a channel whose end has come."""
+    """Return the handler that undoes the runs of a channel at their `revert_at`."""
 
     def revert(ctx: PassCtx, run_id: UUID, reason: str | None = None) -> dict[str, Any]:
         del run_id, reason  # the database reads them from the task

@@ -16,7 +16,7 @@ from holdfast.rules import calls
 
 @dataclass(frozen=True, slots=True)
 class AppliedAt:
-    """What became of an apply with times: the run now, and the schedules that hold the times."""
+    """The result of an apply with times: the run now, and the schedules that hold the times."""
 
     status: str
     included: int
@@ -28,7 +28,7 @@ class AppliedAt:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTask:
-    """What a task that previews a rule by the clock needs. `made`: the run that an earlier try of it made."""
+    """What the task that previews a scheduled rule needs. `made`: the run that an earlier try of it made."""
 
     tenant: str
     made: UUID | None
@@ -67,15 +67,15 @@ def apply_at(
 
 def times(at: datetime | None, revert_at: datetime | None) -> dict[str, Any]:
     """Return the times that were given; raise BadInput for one without a time zone."""
-    given: dict[str, Any] = {
+    moments: dict[str, Any] = {
         name: moment for name, moment in (("at", at), ("revert_at", revert_at)) if moment is not None
     }
-    for name, moment in given.items():
+    for name, moment in moments.items():
         if not isinstance(moment, datetime) or moment.utcoffset() is None:
             raise BadInput(
                 f"{name} must be a datetime with a time zone, got {moment!r}", where=name, next="add tzinfo=UTC"
             )
-    return given
+    return moments
 
 
 def apply(run_id: UUID, given: Mapping[str, Any], **options: Any) -> Call[Any]:
@@ -84,12 +84,12 @@ def apply(run_id: UUID, given: Mapping[str, Any], **options: Any) -> Call[Any]:
 
 
 def revert(step_id: int, lease_id: int) -> Call[dict[str, Any]]:
-    """Undo the run whose end has come, under the lease of the task that does it."""
+    """Undo a run whose `revert_at` has come, under the lease of the task that does it."""
     return Call("revert", dict, {"step_id": step_id, "lease_id": lease_id}, schema="rules")
 
 
 def scheduled_task(step_id: int, lease_id: int) -> Call[ScheduledTask]:
-    """Read what a task that previews a rule by the clock needs."""
+    """Read what the task that previews a scheduled rule needs."""
     arguments = {"step_id": step_id, "lease_id": lease_id}
     return Call("scheduled_task", ScheduledTask, arguments, schema="rules", is_read=True)
 

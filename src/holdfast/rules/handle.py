@@ -167,11 +167,11 @@ class RuleRun(RunHandle[RuleRunRow]):
         reason: str | None = None,
         actor: str | None = None,
     ) -> RuleRun:
-        """Plan the way back: a run that restores what was there before, and return it; `apply=True` queues it.
+        """Plan a rollback, a run that restores the prices from before, and return it; `apply=True` queues it.
 
-        It never overwrites what somebody changed since: such a target fails with the reason `conflict`, unless `force`
-        names it. `only` and `without` choose targets of a run that is PARTIAL. Targets whose outcome is unknown are
-        read first, which needs a worker.
+        It never overwrites what somebody has changed since: such a target fails with the reason `conflict`, unless
+        `force` names it. `only` and `without` choose targets of a run that is PARTIAL. Targets whose outcome is unknown
+        are read first, which needs a worker.
         """
         check_apply(None, None, actor)
         request = rollback.Request(self._numbers(only), self._numbers(without, "without"),
@@ -187,7 +187,7 @@ class RuleRun(RunHandle[RuleRunRow]):
         return RuleRun(made, self._executor, self._channels)
 
     async def arollback(self, **options: Any) -> RuleRun:
-        """Plan the way back, as `rollback` does."""
+        """Plan a rollback, as `rollback` does."""
         return await asyncio.to_thread(lambda: self.rollback(**options))
 
     def standpoints(self) -> Iterator[Standpoint]:
@@ -198,7 +198,7 @@ class RuleRun(RunHandle[RuleRunRow]):
         return rollback.standpoints(self._executor, run, rollback.known_channel(run, self._channels))
 
     def reconcile(self, *, correct: bool = False, reason: str | None = None) -> PassHandle:
-        """Check now what the channel shows for the prices that this run wrote last; `correct` plans a correction."""
+        """Check now whether the channel still shows the prices that this run wrote; `correct` plans a correction."""
         (planned,) = self._executor.make(reconcile_calls.reconcile(self._id, correct=correct, reason=reason))
         return PassHandle(planned.pass_id, self._executor)
 
@@ -208,13 +208,13 @@ class RuleRun(RunHandle[RuleRunRow]):
         return PassHandle(planned.pass_id, self._executor)
 
     def passes(self) -> list[ReconciliationRow]:
-        """Read the passes over this run, also those that are due later."""
+        """Read the passes over this run, including those that are due later."""
         with self._executor.connection() as connection:
             reads.run_of(connection, self._id)
             return passes_of(connection, self._id)
 
     def mismatches(self) -> list[MismatchRow]:
-        """Read the prices that the last pass found not to be what this run wrote."""
+        """Read the prices that differ from what this run wrote, as the last pass found them."""
         with self._executor.connection() as connection:
             reads.run_of(connection, self._id)
             return mismatches(connection, self._id)
@@ -252,7 +252,7 @@ class RuleRun(RunHandle[RuleRunRow]):
         return await self._executor.amake(call)
 
     def retry_all(self, reason: str | None = None) -> list[RetriedTarget]:
-        """Retry everything that was not applied, also targets that were never tried."""
+        """Retry everything that was not applied, including targets that were never tried."""
         return self._executor.make(calls.retry_all(self._id, checked_reason(reason)))
 
     async def aretry_all(self, reason: str | None = None) -> list[RetriedTarget]:

@@ -1,4 +1,4 @@
-"""A shop over HTTP as a channel, by a small JSON protocol that an adapter puts in front of any shop.
+"""A shop over HTTP as a channel, by a small JSON protocol, which an adapter can speak for any shop.
 
 docs/reference/channel.openapi.yaml describes the protocol.
 """
@@ -106,18 +106,18 @@ class HttpChannel:
             prices = _listed(answer, "prices", dict)
             missing = next((item_id for item_id in wanted if item_id not in prices), None)
             if missing is not None:
-                raise _unreadable(self.url, f"it has no answer for item {missing:.60}")
+                raise _unreadable(self.url, f"it has no entry for item {missing:.60}")
             found |= {each: _price(each, prices[each]) for each in wanted if prices[each] is not None}
         return found
 
     def write(self, writes: Sequence[Write], call: ChannelCall) -> Sequence[Wrote]:
-        """Write prices with one call. What the answer does not mention is unknown; what it adds is ignored."""
+        """Write prices with one call. Items that the response omits are unknown; items that it adds are ignored."""
         answer = self._call("POST", "/prices", call, {"changes": [_change(write) for write in writes]})
         results = {each["id"]: each.get("error") for each in _listed(answer, "results", list)
                    if isinstance(each, dict) and isinstance(each.get("id"), str)}  # fmt: skip
         return [
             _wrote(write, results[write.item_id]) if write.item_id in results
-            else Wrote("unknown", message="the shop's answer does not mention the item")
+            else Wrote("unknown", message="the shop's response does not mention the item")
             for write in writes
         ]  # fmt: skip
 
@@ -162,15 +162,15 @@ class HttpChannel:
 
 
 def _unreadable(url: str, reason: str) -> Unavailable:
-    return Unavailable(f"the answer of {urlsplit(url).hostname} cannot be used: {reason}", code="UNREADABLE",
+    return Unavailable(f"the response of {urlsplit(url).hostname} cannot be used: {reason}", code="UNREADABLE",
                        next="check the adapter in front of the shop")  # fmt: skip
 
 
 def _listed(answer: Mapping[str, Any], name: str, sort: type) -> Any:
-    found = answer.get(name)
-    if not isinstance(found, sort):
-        raise Unavailable(f"the shop's answer must have {name}, got {str(answer)[:60]!r}", code="UNREADABLE")
-    return found
+    value = answer.get(name)
+    if not isinstance(value, sort):
+        raise Unavailable(f"the shop's response must have {name}, got {str(answer)[:60]!r}", code="UNREADABLE")
+    return value
 
 
 def _item(row: Any) -> Item | Refusal:
@@ -238,9 +238,9 @@ def _wrote(write: Write, error: Any) -> Wrote:
         return Wrote("not_found", error_class="NOT_FOUND", message=message)
     if code != STALE:
         return Wrote("failed", message=message, code=code, retryable=retryable if isinstance(retryable, bool) else None)
-    found = _price(write.item_id, fields.get("found"))
-    if isinstance(found, Refusal):
-        return Wrote("stale", {"message": found.message}, "VALIDATION", message)
-    if write.shows(found, write.after):
+    price = _price(write.item_id, fields.get("found"))
+    if isinstance(price, Refusal):
+        return Wrote("stale", {"message": price.message}, "VALIDATION", message)
+    if write.shows(price, write.after):
         return Wrote("found")
-    return Wrote("stale", price_text(found), "VALIDATION", message)
+    return Wrote("stale", price_text(price), "VALIDATION", message)

@@ -1,4 +1,4 @@
-"""What becomes of a target: pure functions from what the channel did to the outcome that is settled."""
+"""Decides the outcome of a target: pure functions from what the channel did to the outcome that is settled."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def failed(treatment: Treatment, message: str, *, code: str | None = None, is_un
 
 
 def unknown_after(error: OutsideError, target: Target) -> bool:
-    """Return whether a call that failed as a whole leaves open if the target was written."""
+    """Return whether a call that failed as a whole leaves it open whether the target was written."""
     return target.is_unknown or (isinstance(error, Unavailable) and error.is_sent)
 
 
@@ -109,7 +109,7 @@ def is_last(outcome: Outcome, target: Target) -> bool:
 
 
 def is_open(outcome: Outcome) -> bool:
-    """Return whether an outcome leaves open if the target was written."""
+    """Return whether an outcome leaves it open whether the target was written."""
     return isinstance(outcome, Retry | Fail) and outcome.error.get("unknown") is True
 
 

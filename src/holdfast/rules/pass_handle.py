@@ -37,7 +37,7 @@ select id, channel, item_id, old_json, new_json, source, effect, rule_id, rule_v
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationRow:
-    """A pass: what it looked at, and how much of it was not what we wrote. `accuracy` is in percent."""
+    """A pass: how many targets it checked, and how many differ from what was written. `accuracy` is in percent."""
 
     run_id: UUID
     no: int
@@ -61,7 +61,7 @@ class ReconciliationRow:
 
 @dataclass(frozen=True, slots=True)
 class MismatchRow:
-    """A price that is not what we wrote, in minor units. `is_current`: the last pass over the run found it."""
+    """A price that differs from what a run wrote, in minor units. `is_current`: the last pass over the run found it."""
 
     rule_run_id: UUID
     target_id: int
@@ -107,7 +107,7 @@ def passes_of(connection: Connection[Any], run_id: UUID) -> list[ReconciliationR
 def mismatches(
     connection: Connection[Any], run_id: UUID | None = None, *, only_current: bool = True, most: int = 1000
 ) -> list[MismatchRow]:
-    """Return prices that are not what we wrote, the newest findings first."""
+    """Return prices that differ from what runs wrote, the newest findings first."""
     arguments = {"run_id": run_id, "only_current": only_current, "most": most}
     return query(connection, Query(_MISMATCHES, MismatchRow, arguments))
 
@@ -131,15 +131,15 @@ def failed_by_reason(connection: Connection[Any], run_id: UUID) -> dict[str, int
 
 
 def limit_of(connection: Connection[Any], channel: str) -> dict[str, Any] | None:
-    """Return the limit of a channel as it stands: its rule, how much of it is used, its pause and its breaker."""
+    """Return the limit of a channel: its rule, how much of it is used, its pause and its breaker."""
     text: LiteralString = """
     select jsonb_strip_nulls(jsonb_build_object(
              'concurrency', concurrency, 'rate', rate, 'held', held, 'parked', parked, 'pausedUntil', paused_until,
              'breaker', breaker)) as state
       from holdfast.limit_list where name = %(name)s limit 1
     """
-    found = query(connection, Query(text, dict, {"name": f"rules:{channel}"}))
-    return dict(found[0]) if found else None
+    rows = query(connection, Query(text, dict, {"name": f"rules:{channel}"}))
+    return dict(rows[0]) if rows else None
 
 
 class PassHandle(Handle[ReconciliationRow]):
@@ -161,10 +161,10 @@ class PassHandle(Handle[ReconciliationRow]):
         """The pass as it is now."""
         text: LiteralString = _PASSES + "where pass_id = %(pass_id)s"
         with self._executor.connection() as connection:
-            found = query_one(connection, Query(text, ReconciliationRow, {"pass_id": self._id}))
-        if found is None:
+            row = query_one(connection, Query(text, ReconciliationRow, {"pass_id": self._id}))
+        if row is None:
             raise NotFound(f"there is no pass {self._id}", where=str(self._id), next="rules.reconciliations lists them")
-        return found
+        return row
 
     def _value(self, stored: Any) -> Plan[ReconciliationRow]:  # noqa: ARG002 - the pass itself is the result
         yield from ()

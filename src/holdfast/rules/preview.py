@@ -79,7 +79,7 @@ class Spool:
 
 
 class Evaluated:
-    """What a rule makes of items: targets and refusals as spools, everything else as counts."""
+    """The result of a rule on many items: targets and refusals as spools, everything else as counts."""
 
     def __init__(self, rule: Rule, stack: ExitStack) -> None:
         self._rule = rule
@@ -99,7 +99,7 @@ class Evaluated:
                 self._add_target(verdict)
                 if most is not None and self.targets.count > most:
                     raise TooLarge(
-                        f"rule {self._rule.name} may change {most} items per run, and this run has more",
+                        f"rule {self._rule.name} would change more than {most} items in one run",
                         where="most_targets",
                         next="select fewer items, or raise most_targets",
                     )

@@ -81,10 +81,10 @@ select count(*) filter (where w.item_id is null) as added, count(*) filter (wher
 
 def run_of(connection: Connection[Any], run_id: UUID) -> RuleRunRow:
     """Return a run; raise NotFound."""
-    found = query_one(connection, Query(_RUN + "where id = %(run_id)s", RuleRunRow, {"run_id": run_id}))
-    if found is None:
+    run = query_one(connection, Query(_RUN + "where id = %(run_id)s", RuleRunRow, {"run_id": run_id}))
+    if run is None:
         raise NotFound(f"there is no rule run {run_id}", where=str(run_id), next="list them: holdfast rules list")
-    return found
+    return run
 
 
 def newest_runs(connection: Connection[Any], *, status: str | None, rule: str | None, most: int) -> list[RuleRunRow]:
@@ -125,11 +125,11 @@ def target_of(connection: Connection[Any], run_id: UUID, item: str) -> TargetRow
     """Return a target by its item's id or its own number; raise NotFound."""
     number = int(item) if _NUMBER.fullmatch(item) else None
     text: LiteralString = _TARGET + _OF_ITEM_OR_NUMBER + _BY_NUMBER + "limit 1"
-    found = query_one(connection, Query(text, TargetRow, {"run_id": run_id, "item": item, "number": number}))
-    if found is None:
+    target = query_one(connection, Query(text, TargetRow, {"run_id": run_id, "item": item, "number": number}))
+    if target is None:
         listed = f"list them: holdfast rules targets {run_id}"
         raise NotFound(f"run {run_id} has no target {item}", where=item, next=listed)
-    return found
+    return target
 
 
 def refusals_page(connection: Connection[Any], run_id: UUID, *, after: int = 0, most: int = 1000) -> list[RefusalRow]:

@@ -1,8 +1,8 @@
 """The handler of passes: it reads what a channel shows for each price that a run wrote last, and records what differs.
 
 A step pages through 10,000 targets. Each page is one read, under the channel's limit, and is stored in the transaction
-that moves the step's cursor. A read that fails is repeated, then halved until the item that cannot be read stands
-alone. If nothing can be read at all, whole pages are unverifiable: a pass ends, whatever the channel does.
+that moves the step's cursor. A read that fails is repeated, then halved until the item that cannot be read is alone. If
+nothing can be read at all, whole pages are unverifiable: a pass ends, whatever the channel does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PassCtx(Ctx):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a step of a pass is doing: the cursor of the step, as a value. How far it came is in its row."""
+    """The progress of a step of a pass: its cursor, as a value. Its position is in its row."""
 
     page: int = 0  # how many were read
     size: int | None = None  # targets of the next read; None: as many as the channel takes
@@ -109,7 +109,7 @@ def _checked(ctx: PassCtx, registered: Registered) -> dict[str, Any]:
 
 
 def _unread(ctx: PassCtx, progress: Progress, page: Sequence[CheckedTarget], error: OutsideError) -> dict[str, Any]:
-    """Go on after a read that failed: read again later, read half of it, or record what cannot be read."""
+    """Continue after a failed read: read again later, read half of it, or record what cannot be read."""
     if progress.size is None and progress.row < ROW and ctx.attempt - progress.attempt < TRIES:
         raise Retry({"message": error.what, "class": error.code or "SERVER_ERROR"}, error.retry_after) from error
     if not progress.gives_up(len(page)):
@@ -175,7 +175,7 @@ def _corrected(ctx: PassCtx) -> dict[str, Any]:
 
 
 def _is_safe(guard: Guard, each: FoundMismatch) -> bool:
-    """Return whether the way from what is there to what is expected keeps the rule's guardrails."""
+    """Return whether a correction from the actual to the expected price keeps the rule's guardrails."""
     if each.actual is None:
         return False
     before = each.actual

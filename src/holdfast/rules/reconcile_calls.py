@@ -35,7 +35,7 @@ class CheckedTarget:
 
 @dataclass(frozen=True, slots=True)
 class FoundMismatch:
-    """A price that is not what was written, with the rule that wrote it."""
+    """A price that differs from what was written, with the rule that wrote it."""
 
     item_id: str
     currency: str
@@ -60,7 +60,7 @@ def page_targets(step_id: int, lease_id: int, most: int) -> Call[CheckedTarget]:
     return Call("page_targets", CheckedTarget, arguments, schema="rules", is_read=True)
 
 
-def pass_mismatches(step_id: int, lease_id: int) -> Call[FoundMismatch]:
+def pass_mismatches(step_id: int, lease_id: int, *, most: int = 101) -> Call[FoundMismatch]:
     """Return what a pass found, for the step that corrects it."""
-    arguments = {"step_id": step_id, "lease_id": lease_id}
+    arguments = {"step_id": step_id, "lease_id": lease_id, "most": most}
     return Call("pass_mismatches", FoundMismatch, arguments, schema="rules", is_read=True)

@@ -68,7 +68,7 @@ def still_unknown(run_id: UUID, count: int) -> WrongState:
     return WrongState(
         f"the outcome of {count} targets of run {run_id} is still unknown: they could not be read",
         where=str(run_id),
-        next="roll back when the channel answers again, or resolve these targets by hand",
+        next="roll back when the channel responds again, or resolve these targets by hand",
     )
 
 
@@ -118,7 +118,7 @@ def _detail(target: TargetRow, found: Price | Refusal | None, later: LaterChange
         wrote = f"run {later.run_id} wrote {shown(later.unit_amount, currency)} on {later.at:%Y-%m-%d %H:%M}"
         return f"{wrote}; roll that back first"
     shows = shown(found.unit_amount, found.currency) if isinstance(found, Price) else "nothing"
-    return f"we wrote {shown(target.before.unit_amount, currency)}, the shop shows {shows}, not by a run of ours"
+    return f"we wrote {shown(target.before.unit_amount, currency)}, the shop shows {shows}, which no run wrote"
 
 
 def _seen(

@@ -127,7 +127,7 @@ class Table:
         return found
 
     def write(self, writes: Sequence[Write], call: ChannelCall) -> Sequence[Wrote]:
-        """Compare and set: one UPDATE for all. If the table rejects a row, halves are tried until it stands alone."""
+        """Compare and set: one UPDATE for all. If the table rejects a row, halves are tried until that row is alone."""
         if any(write.writes_compare_at for write in writes) and self._columns.compare_at is None:
             raise Rejected(f"table {self.table} has no column for compare-at", where="compare_at",
                            next="name it: compare_at=…")  # fmt: skip
@@ -238,7 +238,7 @@ class Table:
 
     def _lend(self) -> AbstractContextManager[Connection[Any]]:
         if self._lends is None:
-            raise BadDefinition(f"table {self.table} belongs to no app", where="channel",
+            raise BadDefinition(f"table {self.table} is not registered with an app", where="channel",
                                 next="register it with hf.rules.channel")  # fmt: skip
         return self._lends.connection()
 

@@ -54,12 +54,12 @@ class Columns(NamedTuple):
 def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool) -> str:
     """Return the type that ids are cast to; raise BadDefinition unless the table has its columns, of fitting types."""
     rows = connection.execute(_FOUND, [columns.named]).fetchall()
-    found = {name: (kind, is_unique) for name, kind, is_unique in rows}
-    if not found:
+    columns_of = {name: (kind, is_unique) for name, kind, is_unique in rows}
+    if not columns_of:
         raise BadDefinition(
             f"there is no table {columns.named}", where="table", next="check its name and the search_path"
         )
-    kind, is_unique = _column(found, columns.key, "key")
+    kind, is_unique = _column(columns_of, columns.key, "key")
     if kind not in _KEYS:
         raise BadDefinition(
             f"the key {columns.key} is {kind}", where="key", next="use a column of text, bigint or uuid"
@@ -75,12 +75,12 @@ def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool
         ("sku", columns.sku, (*_TEXT, *_KEYS)),
         ("tags", columns.tags, ("text[]", "character varying[]")),
     ):
-        if name is not None and (has := _column(found, name, what)[0]) not in kinds:
+        if name is not None and (has := _column(columns_of, name, what)[0]) not in kinds:
             raise BadDefinition(
                 f"the {what} column {name} is {has}", where=what, next=f"it must be {' or '.join(kinds)}"
             )
     for name in columns.fields:
-        _column(found, name, "fields")
+        _column(columns_of, name, "fields")
     return _KEYS[kind]
 
 

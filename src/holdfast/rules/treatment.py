@@ -16,7 +16,7 @@ class Treatment(NamedTuple):
     """How an error is treated. One that is neither retried nor stops the run fails its target only.
 
     `stops`: the target fails, and nothing more of the run is sent. `splits`: a call that is refused as a whole is split
-    in half until the culprit stands alone.
+    in half until the bad item is alone.
     """
 
     error_class: ErrorClass
@@ -99,7 +99,7 @@ def _found(table: Mapping[Code, Treatment], status: int | None, code: str | None
 
 
 def _flagged(treatment: Treatment, retryable: bool | None) -> Treatment:
-    """Let the error's own word win."""
+    """Let the error's own `retryable` take precedence."""
     if retryable is None or retryable == treatment.retries:
         return treatment
     return treatment._replace(retries=retryable, stops=treatment.stops and not retryable, splits=False)

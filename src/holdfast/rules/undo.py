@@ -1,4 +1,4 @@
-"""What a target of a rollback, and one whose outcome is unknown, need besides a write.
+"""Extra steps for a target of a rollback, and for one whose outcome is unknown.
 
 A rollback compares as every apply does, so it overwrites nothing that somebody changed since. What is stale elsewhere
 is a conflict here: it says what we wrote, what is there, and which run of ours wrote that. An unknown outcome is
@@ -48,7 +48,7 @@ def conflict_of(target: Mapping[str, Any], outcome: Any) -> Any:
 
 
 def described(target: Mapping[str, Any], found: Mapping[str, Any] | None) -> str:
-    """Return a conflict as a sentence: `we wrote 12.00, the shop shows 11.50, not by a run of ours`."""
+    """Return a conflict as a sentence: `we wrote 12.00, the shop shows 11.50, which no run wrote`."""
     currency = target["currency"]
     later = target["undoes"].get("later")
     if later is not None:
@@ -56,7 +56,7 @@ def described(target: Mapping[str, Any], found: Mapping[str, Any] | None) -> str
         return f"run {later['run_id']} wrote {wrote} on {str(later['at'])[:16].replace('T', ' ')}; roll that back first"
     shown = (found or {}).get("price", "something else")
     wrote = _text(target["price_before"], currency)
-    return f"we wrote {wrote}, the channel shows {shown}, not by a run of ours"
+    return f"we wrote {wrote}, the channel shows {shown}, which no run wrote"
 
 
 def _conflict(target: Mapping[str, Any], message: str, found: Mapping[str, Any] | None = None) -> Fail:
@@ -68,7 +68,7 @@ def _conflict(target: Mapping[str, Any], message: str, found: Mapping[str, Any] 
 
 
 def _settled(registered: Registered, batch: Batch, targets: Sequence[Mapping[str, Any]]) -> list[Outcome]:
-    """Read targets whose outcome is unknown, and return what became of each."""
+    """Read targets whose outcome is unknown, and return the outcome of each."""
     left = batch.time_left()
     most = registered.request_timeout
     timeout = most if left is None else max(min(most, left - timedelta(seconds=1)), timedelta(seconds=0.1))

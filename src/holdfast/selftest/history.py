@@ -116,15 +116,15 @@ def judge(found: Evidence, *, started: int, failed: int = 0) -> Verdict:
 def leases_overlap(story: Sequence[JournalEntry]) -> list[JournalEntry]:
     """Find claims of a step that was still held, because its previous lease had not ended in the journal."""
     held: dict[int | None, int | None] = {}
-    found = []
+    claims = []
     for entry in story:
         if entry.event == "claimed":
             if held.get(entry.step_id) is not None:
-                found.append(entry)
+                claims.append(entry)
             held[entry.step_id] = entry.lease_id
         elif entry.event in OVER:
             held[entry.step_id] = None
-    return found
+    return claims
 
 
 def attempts_overlap(story: Sequence[JournalEntry], written: Sequence[Line]) -> list[tuple[Line, Line]]:
@@ -134,11 +134,11 @@ def attempts_overlap(story: Sequence[JournalEntry], written: Sequence[Line]) -> 
     for line in written:
         if line.lease in accepted:
             spans.setdefault(line.step, {}).setdefault(line.lease, []).append(line)
-    found: list[tuple[Line, Line]] = []
+    pairs: list[tuple[Line, Line]] = []
     for attempts in spans.values():
         ordered: Any = sorted(attempts.values(), key=lambda attempt: attempt[0].at)
-        found += [(one[-1], other[0]) for one, other in pairwise(ordered) if one[-1].at > other[0].at]
-    return found
+        pairs += [(one[-1], other[0]) for one, other in pairwise(ordered) if one[-1].at > other[0].at]
+    return pairs
 
 
 def taken_early(story: Sequence[JournalEntry], lease: timedelta) -> list[JournalEntry]:

@@ -1,4 +1,4 @@
-"""The items of a simulated shop, and the log on disk of every value that an item ever held."""
+"""The items of a simulated shop, and the log on disk of every price that an item has had."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Catalogue:
 
     def read(self, ids: Iterable[str]) -> dict[str, dict[str, Any] | None]:
         """Return what items show; None for those that do not exist."""
-        found = ((item_id, self._goods.get(item_id)) for item_id in ids)
-        return {item_id: None if item is None else item.shown() for item_id, item in found}
+        pairs = ((item_id, self._goods.get(item_id)) for item_id in ids)
+        return {item_id: None if item is None else item.shown() for item_id, item in pairs}
 
     def edit(self, item_id: str, given: dict[str, Any]) -> bool:
         """Change an item as a third party does."""

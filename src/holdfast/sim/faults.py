@@ -81,7 +81,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of a shop, in order: of those that concern whole calls the first that happens decides."""
+    """The faults of a shop, in order: of the faults of whole calls, the first that happens applies."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self.all = list(faults)
@@ -98,13 +98,13 @@ class Faults:
 def read_fault(text: str) -> Fault:
     """Read a fault as the command line writes it: `rate_limited:share=0.1,count=5,retry_after=3`."""
     name, _, options = text.partition(":")
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for option in filter(None, options.split(",")):
         key, sign, value = option.partition("=")
         if not sign:
             raise BadInput(f"a fault's options must be written name=value, got {option!r:.40}", where="fault")
-        given[key.strip()] = value.strip()
-    return fault_of({"name": name.strip(), **given})
+        values[key.strip()] = value.strip()
+    return fault_of({"name": name.strip(), **values})
 
 
 def fault_of(given: Mapping[str, Any]) -> Fault:

@@ -1,4 +1,4 @@
-"""A simulated shop: an ASGI app that speaks the protocol of the HTTP channel, and fails as it is told to.
+"""A simulated shop: an ASGI app that speaks the protocol of the HTTP channel, and fails on request.
 
 docs/reference/channel.openapi.yaml describes the protocol. `/_sim` shows and changes the faults.
 """
@@ -80,15 +80,15 @@ class Shop:
         headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
         place = PLACES.get((scope["method"], scope["path"]))
         try:
-            given = json.loads(body) if body else {}
+            document = json.loads(body) if body else {}
         except ValueError:
-            given = None
-        if place is None or not isinstance(given, dict):
+            document = None
+        if place is None or not isinstance(document, dict):
             await _answer(send, 404 if place is None else 400, _error("no_such_call" if place is None else "not_json"))
             return
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode()).items()}
         self.calls += 1
-        call = Call(self.calls, place, query, given, self.faults.of_call(place, _ids(place, given)))
+        call = Call(self.calls, place, query, document, self.faults.of_call(place, _ids(place, document)))
         self._log.write({
             "entry": "call", "call": call.number, "place": place, "key": headers.get("idempotency-key"),
             "correlation": headers.get("x-correlation-id"), "fault": call.trouble or None, "ids": call.ids,
@@ -185,15 +185,15 @@ class Shop:
 
     async def _control(self, scope: dict[str, Any], body: bytes, send: Send) -> None:
         try:
-            given = json.loads(body) if body else {}
+            document = json.loads(body) if body else {}
             match scope["method"], scope["path"]:
                 case "GET", "/_sim":
                     pass
                 case "PUT", "/_sim/faults":
-                    self.faults = Faults(fault_of(each) for each in given)
+                    self.faults = Faults(fault_of(each) for each in document)
                 case "POST", "/_sim/edit":
-                    if not self._catalogue.edit(given["id"], given):
-                        raise BadInput(f"there is no item {given['id']}")
+                    if not self._catalogue.edit(document["id"], document):
+                        raise BadInput(f"there is no item {document['id']}")
                 case _:
                     raise BadInput("use GET /_sim, PUT /_sim/faults or POST /_sim/edit")
         except (BadInput, KeyError, TypeError, ValueError) as error:
@@ -241,7 +241,7 @@ def _error(code: str) -> dict[str, Any]:
 
 
 def _drop(send: Send, *, is_reset: bool) -> None:
-    """Close the connection without an answer. ASGI has no word for it, so the server's transport is used."""
+    """Close the connection without an answer. ASGI has no message for this, so the server's transport is used."""
     transport = send.__self__.transport  # type: ignore[attr-defined]
     if is_reset:
         transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))

@@ -162,7 +162,7 @@ class Task(Generic[P, R, Function_co]):
             )
         written = self.handler.signature.write(self.handler.signature.check((), input or {}))
         limits = None if options.limits is None else list(options.limits)
-        given = {
+        arguments = {
             "queue": options.queue,
             "priority": options.priority or None,
             "limits": limits,
@@ -172,7 +172,7 @@ class Task(Generic[P, R, Function_co]):
             "work",
             self.name,
             written,
-            {name: value for name, value in given.items() if value is not None},
+            {name: value for name, value in arguments.items() if value is not None},
             options.tenant,
         )
 
@@ -270,8 +270,8 @@ class Task(Generic[P, R, Function_co]):
     def _limits(self, written: str) -> tuple[list[str] | None, float | None]:
         """Return the limits and the weight of a start: its own options, else the task's."""
         names, weight = self.handler.limited.of(written) if self._options.limits is None else (None, None)
-        given = names if self._options.limits is None else list(self._options.limits)
-        return given, weight if self._options.weight is None else self._options.weight
+        limits = names if self._options.limits is None else list(self._options.limits)
+        return limits, weight if self._options.weight is None else self._options.weight
 
 
 class BatchTask(Task[[T], R, Function_co], Generic[T, R, Function_co]):

@@ -53,12 +53,12 @@ def list_(
 ) -> None:
     """List schedules, the one that fires next first, 200 at most."""
     with opened() as connection:
-        found, now = query(connection, reads.schedules(tenant=tenant)), clock(connection)
+        schedules, now = query(connection, reads.schedules(tenant=tenant)), clock(connection)
     if as_json:
-        data_json({"schedules": [mapping(schedule) for schedule in found]})
+        data_json({"schedules": [mapping(schedule) for schedule in schedules]})
         return
-    show_list(found, now, wide=wide)
-    if not found:
+    show_list(schedules, now, wide=wide)
+    if not schedules:
         say("no schedules yet: holdfast schedules add, or hf.schedule(…) in an app")
 
 
@@ -111,7 +111,7 @@ def add(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Create or replace a schedule of a task or flow that a worker has defined, or give a schedule other times."""
+    """Create or replace a schedule of a task or flow that a worker has defined, or change the times of a schedule."""
     when = read_when(
         cron=cron,
         every=every,
@@ -127,10 +127,12 @@ def add(
         return
     arguments = Json(json.dumps(read_input(given)))
     with opened() as connection:
-        found = startable.find(target, {each: by.names(connection) for each, by in startable.starters(face).items()})
+        face_name = startable.find(
+            target, {each: by.names(connection) for each, by in startable.starters(face).items()}
+        )
         call = schedule_calls.define_schedule(
             name,
-            Target(found, target, arguments, read_input(options, "--options"), tenant),
+            Target(face_name, target, arguments, read_input(options, "--options"), tenant),
             when,
             missed=cast("Missed", missed),
             missed_window=None if missed_window is None else duration(missed_window, "missed-window"),
@@ -230,7 +232,7 @@ def remove(name: Name, *, reason: Reason = None, tenant: Tenant = "default", as_
 
 
 def _retimed(name: str, tenant: str, when: When, *, as_json: bool) -> None:
-    """Give a schedule other times, and leave what it starts and its policies as they are."""
+    """Change the times of a schedule; its target and its policies stay."""
     with opened() as connection:
         old = _one(connection, name, tenant)
         what = Target(old.face, old.target, Json(old.input), json.loads(old.options), tenant)
@@ -244,14 +246,14 @@ def _retimed(name: str, tenant: str, when: When, *, as_json: bool) -> None:
         data_json({"schedule": mapping(schedule)})
         return
     show_schedule(schedule)
-    say(f"schedule {name} has another time")
+    say(f"the time of schedule {name} has changed")
 
 
 def _one(connection: DB, name: str, tenant: str) -> ScheduleDetail:
-    found = query(connection, reads.schedules(name, tenant=tenant))
-    if not found:
+    rows = query(connection, reads.schedules(name, tenant=tenant))
+    if not rows:
         raise _missing(name)
-    return found[0]
+    return rows[0]
 
 
 def _missing(name: str) -> NotFound:

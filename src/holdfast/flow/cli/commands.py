@@ -73,18 +73,18 @@ def list_(
 ) -> None:
     """List the flows that workers have defined, with the open and failed runs among the newest."""
     with opened() as connection:
-        found, now = run_list.definitions(connection, name=name, namespace=namespace), clock(connection)
+        flows, now = run_list.definitions(connection, name=name, namespace=namespace), clock(connection)
     if as_json:
-        data_json({"flows": [asdict(each) for each in found], "counted": run_list.COUNTED})
+        data_json({"flows": [asdict(each) for each in flows], "counted": run_list.COUNTED})
         return
     rows = [
         (d.name, d.version, d.namespace, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
-        for d in found
+        for d in flows
     ]
     data_table(FLOW_COLUMNS, rows, now=now, wide=wide)
-    if not found:
+    if not flows:
         say("no flow is defined yet: a worker defines its flows when it starts (holdfast worker --app …)")
-    elif sum(d.tasks for d in found) >= run_list.COUNTED:
+    elif sum(d.tasks for d in flows) >= run_list.COUNTED:
         say(f"runs are counted among the newest {run_list.COUNTED:,} runs")
 
 
@@ -101,7 +101,7 @@ def runs_(
     since: SinceOption = None,
     limit: LimitOption = 50,
     before: Annotated[
-        str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")
+        str | None, typer.Option("--before", help="Continue after this id, which the last page printed.")
     ] = None,
     wide: WideOption = False,
     as_json: AsJson = False,
@@ -110,14 +110,12 @@ def runs_(
     states, below = run_list.check_states(state), run_list.begins_below(before)
     with opened() as connection:
         wanted = TasksWanted(states, name, namespace, tenant, _moment(connection, since), failed)
-        found, now = run_list.newest_tasks(connection, wanted, below, limit=limit), clock(connection)
+        runs, now = run_list.newest_tasks(connection, wanted, below, limit=limit), clock(connection)
     if as_json:
-        data_json(
-            {"tasks": [asdict(row) for row in found.rows], "next": None if found.next is None else str(found.next)}
-        )
+        data_json({"tasks": [asdict(row) for row in runs.rows], "next": None if runs.next is None else str(runs.next)})
     else:
-        data_table(RUN_COLUMNS, [_cells(row) for row in found.rows], now=now, wide=wide)
-    _say_how_to_go_on(found, wanted)
+        data_table(RUN_COLUMNS, [_cells(row) for row in runs.rows], now=now, wide=wide)
+    _say_how_to_go_on(runs, wanted)
 
 
 @app.command(epilog="Example: holdfast flow start order order_id=123 express=true --wait")

@@ -65,14 +65,14 @@ def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
     rows = rails.draw({box.name: box.after for box in boxes})
     wide = max(len(row.left) + len(row.right) for row in rows) + 1
     names = min(max(len(box.name) for box in boxes), 40)
-    found: list[tuple[str, Box | None, str, str]] = []
+    lines: list[tuple[str, Box | None, str, str]] = []
     for row in rows:
         if row.step is None:
-            found.append((row.left, None, "", ""))
+            lines.append((row.left, None, "", ""))
             continue
         box = by_name[row.step]
         space = " " * (wide - len(row.left) - len(row.right) - 1)
-        found.append(
+        lines.append(
             (
                 row.left,
                 box,
@@ -80,7 +80,7 @@ def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
                 f"{cut(plain(box.name), names):<{names}}  {_box_label(box)}".rstrip(),
             )
         )
-    return found
+    return lines
 
 
 def _print(drawing: Drawing) -> None:

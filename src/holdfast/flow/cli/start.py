@@ -41,7 +41,7 @@ def read_context(fields: Sequence[str], whole: str | None) -> Any:
         raise BadInput("both --context and key=value are given", where="--context", next="pass only one of them")
     if whole is not None:
         return read_json(sys.stdin.read() if whole == "-" else whole, "--context")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields:
         name, is_there, text = field.partition("=")
         if not is_there or not name:
@@ -50,10 +50,10 @@ def read_context(fields: Sequence[str], whole: str | None) -> Any:
                 where=field,
                 next="write key=value, as in order_id=123",
             )
-        if name in found:
+        if name in values:
             raise BadInput(f"{name} is given twice", where=name, next="pass it once")
-        found[name] = value_of(text)
-    return found
+        values[name] = value_of(text)
+    return values
 
 
 def read_json(text: str, what: str) -> Any:

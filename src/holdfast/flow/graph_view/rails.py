@@ -36,22 +36,22 @@ def order(waits: Waits) -> list[str]:
     """Sort each step after those it waits for, and keep chains together where possible."""
     awaited, left = children(waits), {name: len(set(parents)) for name, parents in waits.items()}
     ready = [name for name, count in left.items() if count == 0][::-1]
-    found: list[str] = []
+    names: list[str] = []
     while ready:
-        found.append(ready.pop())
-        for child in awaited[found[-1]]:
+        names.append(ready.pop())
+        for child in awaited[names[-1]]:
             left[child] -= 1
-        ready += [child for child in reversed(awaited[found[-1]]) if left[child] == 0]
-    return found
+        ready += [child for child in reversed(awaited[names[-1]]) if left[child] == 0]
+    return names
 
 
 def children(waits: Waits) -> dict[str, list[str]]:
     """Reverse the edges."""
-    found: dict[str, list[str]] = {name: [] for name in waits}
+    children: dict[str, list[str]] = {name: [] for name in waits}
     for name, parents in waits.items():
         for parent in dict.fromkeys(parents):
-            found[parent].append(name)
-    return found
+            children[parent].append(name)
+    return children
 
 
 class _Rails:

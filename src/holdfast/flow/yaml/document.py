@@ -130,8 +130,8 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
     try:
         return Document.model_validate_json(json.dumps(values, allow_nan=False))
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        complaints = "; ".join(dict.fromkeys(_complaint(each) for each in found[:5]))
+        errors = error.errors(include_url=False, include_context=False)
+        complaints = "; ".join(dict.fromkeys(_complaint(each) for each in errors[:5]))
         raise BadDefinition(f"{where}: {complaints}", where=where) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where) from None
@@ -152,16 +152,16 @@ def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict
 
 def merged(into: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Merge mappings, replace everything else, and remove what is null, as a JSON merge patch does."""
-    found = {**into}
+    values = {**into}
     for name, value in patch.items():
         if value is None:
-            found.pop(name, None)
+            values.pop(name, None)
         elif isinstance(value, Mapping):
-            below = found.get(name)
-            found[name] = merged(below if isinstance(below, Mapping) else {}, value)
+            below = values.get(name)
+            values[name] = merged(below if isinstance(below, Mapping) else {}, value)
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _check_names(document: Document, where: str) -> None:

@@ -67,9 +67,9 @@ class JsonSchema:
             raise InputRefused(
                 f"the context of flow {self._flow} is not valid JSON", where="context", next=self._usage()
             ) from None
-        found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
-        if found:
-            complaint = ", ".join(_complaint(error) for error in found[:MOST_TOLD])
+        errors = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
+        if errors:
+            complaint = ", ".join(_complaint(error) for error in errors[:MOST_TOLD])
             raise InputRefused(
                 f"the context does not fit flow {self._flow}: {complaint}", where="context", next=self._usage()
             )

@@ -58,11 +58,11 @@ def run(
     feed: FeedName,
     *,
     full: Annotated[bool, typer.Option("--full", help="Read everything, and delete what is gone.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it ends.")] = False,
     timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a run: full the first time, then of what changed."""
+    """Start a run: a full one the first time, later only of what changed."""
     with opened() as connection:
         (run_id,) = db.run(connection, calls.start(feed, "full" if full else None))
         _started(connection, run_id, wait=wait, timeout=timeout, as_json=as_json)
@@ -71,7 +71,7 @@ def run(
 @app.command(epilog="Example: holdfast ingest backfill orders --since 2024-01-01 --until 2024-02-01")
 @output_options
 def backfill(feed: FeedName, *, since: Moment, until: Moment, as_json: AsJson = False) -> None:
-    """Read a window of its own again; the watermark stays."""
+    """Read a chosen window again; the watermark stays."""
     with opened() as connection:
         (run_id,) = db.run(connection, calls.start(feed, None, _zoned(since), _zoned(until)))
         _started(connection, run_id, wait=False, timeout=None, as_json=as_json)
@@ -82,17 +82,17 @@ def backfill(feed: FeedName, *, since: Moment, until: Moment, as_json: AsJson = 
 def status(feed: FeedName, *, as_json: AsJson = False) -> None:
     """Show the newest run of a feed: how far it is, what failed, and what to do next."""
     with opened() as connection:
-        found = reads.newest_run(connection, feed)
+        run = reads.newest_run(connection, feed)
         planned = reads.planning(connection, feed)
-        failed = [] if found is None else reads.failed_partitions(connection, found.run_id)
+        failed = [] if run is None else reads.failed_partitions(connection, run.run_id)
     if as_json:
-        document = None if found is None else {**as_mapping(found), "failed": [as_mapping(part) for part in failed]}
+        document = None if run is None else {**as_mapping(run), "failed": [as_mapping(part) for part in failed]}
         data_json({"feed": feed, "planning": planned, "run": document})
         return
     if planned is not None:
         data(f"{feed}  planning  {planned}")
-    if found is not None:
-        data("\n".join(page.lines(found, failed)))
+    if run is not None:
+        data("\n".join(page.lines(run, failed)))
     elif planned is None:
         data(f"{feed}  has never run; start it: holdfast ingest run {feed}")
 
@@ -108,8 +108,8 @@ def watch(
 ) -> None:
     """Watch the newest run of a feed until it ends."""
     with opened() as connection:
-        found = _newest(connection, feed)
-        watching.watch(connection, found.run_id, timeout=timeout, form=watching.form(jsonl=jsonl, as_json=as_json))
+        run = _newest(connection, feed)
+        watching.watch(connection, run.run_id, timeout=timeout, form=watching.form(jsonl=jsonl, as_json=as_json))
 
 
 @app.command(epilog='Example: holdfast ingest retry orders --reason "the source is back"')
@@ -138,19 +138,20 @@ def force(
     feed: FeedName,
     *,
     advance_watermark: Annotated[
-        bool, typer.Option("--advance-watermark", help="Give up what failed: the next run does not ask for it.")
+        bool,
+        typer.Option("--advance-watermark", help="Also move the watermark: the next run does not read what failed."),
     ] = False,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Consolidate what a run with failed partitions brought; the watermark stays."""
+    """Consolidate what was read by a run with failed partitions; the watermark stays."""
     _act(feed, lambda run_id: calls.force(run_id, reason, advance_watermark=advance_watermark), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast ingest cancel orders --reason "wrong source"')
 @output_options
 def cancel(feed: FeedName, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Cancel the active run of a feed, also one that is being planned."""
+    """Cancel the active run of a feed, even while it is being planned."""
     with opened() as connection:
         planned = reads.planning(connection, feed)
         run_id = planned or _newest(connection, feed).run_id
@@ -164,7 +165,10 @@ def watermark(
     feed: FeedName,
     *,
     at: Annotated[
-        datetime | None, typer.Option("--set", formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"], help="Move it, also back.")
+        datetime | None,
+        typer.Option(
+            "--set", formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"], help="Set it to this time, forward or back."
+        ),
     ] = None,
     reason: Reason = None,
     as_json: AsJson = False,
@@ -173,7 +177,7 @@ def watermark(
     with opened() as connection:
         if at is not None:
             if reason is None:
-                raise BadInput("a watermark is set with a reason", where="--reason", next='add --reason "…"')
+                raise BadInput("--set needs a reason", where="--reason", next='add --reason "…"')
             db.run(connection, calls.set_watermark(feed, _zoned(at), reason))
         document = reads.watermark(connection, feed)
     if document is None:
@@ -201,15 +205,15 @@ def quarantine(feed: FeedName, *, limit: LimitOption = 50, as_json: AsJson = Fal
 def plan(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
     """Count the source of a feed and draw its partitions; start nothing."""
     hf = load_app(named)
-    found = _of_app(hf, feed)
-    if found.reader.has("check"):
-        found.reader.call("check")
+    known = _of_app(hf, feed)
+    if known.reader.has("check"):
+        known.reader.call("check")
     with opened() as connection:
         now = clock(connection)
-    start = calls.StartToPlan(None, feed, None, None, None, found.watermark, now, "")
-    planned = plan_run(found.reader, found.settings, start)
+    start = calls.StartToPlan(None, feed, None, None, None, known.watermark, now, "")
+    planned = plan_run(known.reader, known.settings, start)
     parts, window = planned.parts, planned.window
-    warnings: list[str] = found.reader.call("warnings") if found.reader.has("warnings") else []
+    warnings: list[str] = known.reader.call("warnings") if known.reader.has("warnings") else []
     hf.close()
     if as_json:
         drawn = [{"min": part.low, "max": part.high, "estimated": part.estimated} for part in parts]
@@ -226,11 +230,11 @@ def plan(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
 @app.command(epilog="Example: holdfast ingest ddl orders --app shop:hf")
 @output_options
 def ddl(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
-    """Print the statements that add what the target table lacks."""
+    """Print the statements that create what is missing in the target table."""
     hf = load_app(named)
-    found = _of_app(hf, feed)
+    known = _of_app(hf, feed)
     with opened() as connection:
-        statements = found.target.ddl(connection)
+        statements = known.target.ddl(connection)
     hf.close()
     if as_json:
         data_json(statements)
@@ -259,17 +263,17 @@ def _of_app(hf: Any, feed: str) -> Any:
 
 def _act(feed: str, action: Callable[[UUID], Call[Any]], *, as_json: bool) -> None:
     with opened() as connection:
-        found = _newest(connection, feed)
-        db.run(connection, action(found.run_id))
+        run = _newest(connection, feed)
+        db.run(connection, action(run.run_id))
         after = reads.newest_run(connection, feed)
-    _told(found.run_id, "" if after is None else after.state, as_json=as_json)
+    _told(run.run_id, "" if after is None else after.state, as_json=as_json)
 
 
 def _newest(connection: reads.DB, feed: str) -> reads.RunRow:
-    found = reads.newest_run(connection, feed)
-    if found is None:
+    run = reads.newest_run(connection, feed)
+    if run is None:
         raise NotFound(f"feed {feed} has never run", where=feed, next=f"holdfast ingest run {feed}")
-    return found
+    return run
 
 
 def _started(connection: reads.DB, run_id: UUID, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:

@@ -16,18 +16,18 @@ def lines(run: RunRow, failed: list[FailedPartition]) -> list[str]:
     if run.failed_workers:
         workers += f", {run.failed_workers} failed"
     head = f"{run.feed}  {run.run_type}  {run.state}{' (forced)' if run.forced else ''}  {workers}   {_records(run)}"
-    told = [f"{head}   started {age_text(run.started_at, run.now)} ago"]
-    told.append(f"  window  {_moment(run.updated_from)} … {_moment(run.updated_to)}   {_watermark(run)}")
+    lines = [f"{head}   started {age_text(run.started_at, run.now)} ago"]
+    lines.append(f"  window  {_moment(run.updated_from)} … {_moment(run.updated_to)}   {_watermark(run)}")
     if run.quarantined or run.deleted:
-        told.append(f"  records {run.quarantined:,} quarantined, {run.deleted:,} deleted")
-    told += [
+        lines.append(f"  records {run.quarantined:,} quarantined, {run.deleted:,} deleted")
+    lines += [
         f"  failed  {part.partition_id} at offset {part.next_offset:,}, {part.tries} tries: {part.message}"
         for part in failed
     ]
     if run.reason is not None and not failed:
-        told.append(f"  reason  {run.reason}")
+        lines.append(f"  reason  {run.reason}")
     then = next_step(run, failed)
-    return told if then is None else [*told, f"  next:   {then}"]
+    return lines if then is None else [*lines, f"  next:   {then}"]
 
 
 def next_step(run: RunRow, failed: list[FailedPartition]) -> str | None:

@@ -85,10 +85,10 @@ def queue(
 ) -> None:
     """Queue a run of a project's environment, and print its id."""
     check_priority(priority)
-    given = _object(metadata)
+    details = _object(metadata)
     with opened() as connection:
         due_at = None if delay is None else clock(connection) + delay
-        call = calls.queue_run(project, env, git_sha=sha, git_ref=ref, metadata=given, key=key, kind=kind,
+        call = calls.queue_run(project, env, git_sha=sha, git_ref=ref, metadata=details, key=key, kind=kind,
                                priority=priority, due_at=due_at, ttl=ttl, actor=actor, tenant=tenant)  # fmt: skip
         (run,) = db.run(connection, call)
     if wait:
@@ -109,13 +109,15 @@ def list_(
     status: Annotated[
         list[str] | None, typer.Option("--status", help=f"{', '.join(reads.STATUSES)}. May be repeated.")
     ] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Only of this project.")] = None,
-    env: Annotated[str | None, typer.Option("--env", help="Only of this environment.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="Only of this kind.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only runs of this project.")] = None,
+    env: Annotated[str | None, typer.Option("--env", help="Only runs of this environment.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="Only runs of this kind.")] = None,
     tenant: TenantOption = None,
     since: SinceOption = None,
     limit: LimitOption = 50,
-    before: Annotated[str | None, typer.Option("--before", help="Begin below this run.", autocompletion=runs)] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", help="List runs older than this one.", autocompletion=runs)
+    ] = None,
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,13 +127,13 @@ def list_(
         moment = None if since is None else moment_ago(connection, since)
         wanted = RunsWanted(statuses, project, env, kind, tenant, moment)
         below = None if before is None else reads.run_of(connection, before)
-        found, now = reads.newest(connection, wanted, below, limit=limit), clock(connection)
-    more = found[-1].run_id if len(found) == limit else None
+        listed, now = reads.newest(connection, wanted, below, limit=limit), clock(connection)
+    more = listed[-1].run_id if len(listed) == limit else None
     if as_json:
-        data_json({"runs": [as_document(run) for run in found], "next": more})
+        data_json({"runs": [as_document(run) for run in listed], "next": more})
         return
-    data_table(COLUMNS, [_cells(run) for run in found], now=now, wide=wide)
-    if not found:
+    data_table(COLUMNS, [_cells(run) for run in listed], now=now, wide=wide)
+    if not listed:
         say("no such run; to queue one: holdfast ops queue PROJECT --env ENV")
     elif more is not None:
         say(f"there may be more: --before {more}")
@@ -140,23 +142,23 @@ def list_(
 @app.command(epilog="Example: holdfast ops show RUN")
 @output_options
 def show(run: RunId, *, as_json: AsJson = False) -> None:
-    """Show a run: what it was queued with, how it stands, what it produced, and its last events."""
+    """Show a run: its input, its status, its artifacts and its last events."""
     with opened() as connection:
-        found = reads.run_of(connection, run)
-        approval = reads.approval_of(connection, found.run_id)
-        artifacts = reads.artifacts_of(connection, found.run_id)
-        events = reads.last_events(connection, found.step_id, limit=SHOWN_EVENTS)
+        row = reads.run_of(connection, run)
+        approval = reads.approval_of(connection, row.run_id)
+        artifacts = reads.artifacts_of(connection, row.run_id)
+        events = reads.last_events(connection, row.step_id, limit=SHOWN_EVENTS)
     if as_json:
         data_json({
-            **as_document(found),
+            **as_document(row),
             "approval": None if approval is None else as_mapping(approval),
             "artifacts": [as_mapping(artifact) for artifact in artifacts],
             "events": [event_document(event) for event in events],
         })  # fmt: skip
         return
-    fields = {name: value for name, value in as_document(found).items() if not isinstance(value, JsonText)}
+    fields = {name: value for name, value in as_document(row).items() if not isinstance(value, JsonText)}
     data_pairs(fields)
-    _show_metadata(found)
+    _show_metadata(row)
     if artifacts:
         heading("artifacts")
         for artifact in artifacts:
@@ -166,7 +168,7 @@ def show(run: RunId, *, as_json: AsJson = False) -> None:
     for event in events:
         for line in event_lines(event, folds, with_time=True):
             data(line)
-    say(_next_action(found))
+    say(_next_action(row))
 
 
 def _show_metadata(run: Run) -> None:
@@ -188,7 +190,9 @@ def _next_action(run: Run) -> str:
         return f"to follow it: holdfast ops logs -f {run.run_id}; to stop it: holdfast ops cancel {run.run_id}"
     if run.status == "success":
         return f"to go back to the sha before it: holdfast ops rollback {run.run_id}"
-    return f"all of its events: holdfast ops logs {run.run_id}; to queue it again: holdfast ops retry {run.run_id}"
+    return (
+        f"to see all of its events: holdfast ops logs {run.run_id}; to queue it again: holdfast ops retry {run.run_id}"
+    )
 
 
 def _cells(run: Run) -> tuple[object, ...]:

@@ -52,10 +52,10 @@ def logs(
 
     try:
         with opened() as connection:
-            found = reads.run_of(connection, run)
-            after = 0 if tail is None else show(reads.last_events(connection, found.step_id, limit=tail))
+            row = reads.run_of(connection, run)
+            after = 0 if tail is None else show(reads.last_events(connection, row.step_id, limit=tail))
             if tail is None or follow:
-                _print_from(connection, found, after, show, follow=follow)
+                _print_from(connection, row, after, show, follow=follow)
     except KeyboardInterrupt:
         say(f"\nno longer following; the run continues. To stop it: holdfast ops cancel {run}")
         raise typer.Exit(INTERRUPTED) from None
@@ -90,26 +90,26 @@ def wait(
     """
     try:
         with opened() as connection:
-            found = _wait(connection, reads.run_of(connection, run), timeout)
-            events = reads.last_events(connection, found.step_id, limit=LAST_EVENTS)
+            row = _wait(connection, reads.run_of(connection, run), timeout)
+            events = reads.last_events(connection, row.step_id, limit=LAST_EVENTS)
     except KeyboardInterrupt:
         say(f"\nno longer waiting; the run continues. To stop it: holdfast ops cancel {run}")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        data_json({"run": as_document(found), "events": [event_document(event) for event in events]})
+        data_json({"run": as_document(row), "events": [event_document(event) for event in events]})
     else:
         folds = Folds()
         for event in events:
             for line in event_lines(event, folds, with_time=True):
                 data(line)
-    if not found.is_over:
+    if not row.is_over:
         raise WaitTimedOut(
-            f"run {found.run_id} is {found.status} and did not end within {timeout}",
-            where=found.run_id,
-            next=f"it continues, follow it with: holdfast ops logs -f {found.run_id}",
+            f"run {row.run_id} is {row.status} and did not end within {timeout}",
+            where=row.run_id,
+            next=f"it continues, follow it with: holdfast ops logs -f {row.run_id}",
         )
-    say(f"{found.run_id}: {found.status}")
-    raise typer.Exit(SUCCEEDED if found.status == "success" else FAILED)
+    say(f"{row.run_id}: {row.status}")
+    raise typer.Exit(SUCCEEDED if row.status == "success" else FAILED)
 
 
 def _wait(connection: DB, run: Run, timeout: timedelta) -> Run:

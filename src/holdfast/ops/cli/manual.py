@@ -20,13 +20,13 @@ Why = Annotated[str, typer.Option("--reason", help="Why; stored with the decisio
 
 
 def cancel(run: RunIds, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
-    """Cancel runs, whether they wait or run; the worker ends their programs."""
+    """Cancel runs, queued or running; the worker ends their programs."""
     rows = []
     with opened() as connection:
         for each in run:
-            found = reads.run_of(connection, each)
-            db.run(connection, calls.cancel_run(found.run_id, reason, actor))
-            rows.append((found.run_id, reads.run_of(connection, found.run_id).status))
+            row = reads.run_of(connection, each)
+            db.run(connection, calls.cancel_run(row.run_id, reason, actor))
+            rows.append((row.run_id, reads.run_of(connection, row.run_id).status))
     if as_json:
         data_json([{"run_id": run_id, "status": status} for run_id, status in rows])
     else:
@@ -34,7 +34,7 @@ def cancel(run: RunIds, *, reason: Reason = None, actor: Actor = None, as_json: 
 
 
 def retry(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
-    """Queue a new run with what a finished one was queued with."""
+    """Queue a new run with the input of a finished one."""
     _queue_again(run, "retry_of", lambda run_id: calls.retry_run(run_id, reason, actor), as_json=as_json)
 
 
@@ -44,7 +44,7 @@ def rollback(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json:
 
 
 def approve(run: RunId, *, reason: Why, actor: Actor = None, as_json: AsJson = False) -> None:
-    """Approve a run that waits for it. Whoever queued it cannot."""
+    """Approve a run that waits for it. The person who queued it cannot."""
     _decide(run, "approved", reason, actor, as_json=as_json)
 
 
@@ -56,11 +56,11 @@ def reject(run: RunId, *, reason: Why, actor: Actor = None, as_json: AsJson = Fa
 def _queue_again(run: str, link: str, action: object, *, as_json: bool) -> None:
     assert callable(action)  # noqa: S101 - for the type checker
     with opened() as connection:
-        found = reads.run_of(connection, run)
-        call: Call[QueuedRun] = action(found.run_id)
+        row = reads.run_of(connection, run)
+        call: Call[QueuedRun] = action(row.run_id)
         (new,) = db.run(connection, call)
     if as_json:
-        data_json({"run_id": new.run_id, "status": new.status, "queued_at": new.queued_at, link: found.run_id})
+        data_json({"run_id": new.run_id, "status": new.status, "queued_at": new.queued_at, link: row.run_id})
     else:
         data_table(("id", "status"), [(new.run_id, new.status)])
     say(f"to follow it: holdfast ops logs -f {new.run_id}")
@@ -68,10 +68,10 @@ def _queue_again(run: str, link: str, action: object, *, as_json: bool) -> None:
 
 def _decide(run: str, decision: str, reason: str, actor: str | None, *, as_json: bool) -> None:
     with opened() as connection:
-        found = reads.run_of(connection, run)
-        db.run(connection, calls.decide_approval(found.run_id, decision, reason, actor))
-        status = reads.run_of(connection, found.run_id).status
+        row = reads.run_of(connection, run)
+        db.run(connection, calls.decide_approval(row.run_id, decision, reason, actor))
+        status = reads.run_of(connection, row.run_id).status
     if as_json:
-        data_json({"run_id": found.run_id, "decision": decision, "status": status})
+        data_json({"run_id": row.run_id, "decision": decision, "status": status})
     else:
-        data_table(("id", "decision", "status"), [(found.run_id, decision, status)])
+        data_table(("id", "decision", "status"), [(row.run_id, decision, status)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import timedelta
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,33 +20,38 @@ from holdfast.ops import calls, reads
 from holdfast.ops.cli.parts import RunId
 
 ENVIRONMENTS_EXAMPLE = "Example: holdfast ops environments shop production --branch 'release/*' --approval"
-ARTIFACT_COLUMNS = (
+
+
+class Listing(NamedTuple):
+    """A list as it is printed: its name in JSON, its columns, and what is said of an empty one."""
+
+    name: str
+    columns: tuple[Column, ...]
+    empty: str
+
+
+ARTIFACTS = Listing("artifacts", (
     Column("type"), Column("url", NEVER, least=20), Column("digest", least=12), Column("bytes", rank=6),
     Column("created", NEVER, rank=7), Column("id", NEVER, rank=8),
-)  # fmt: skip
-PROJECT_COLUMNS = (
+), "the run has no artifact")  # fmt: skip
+PROJECTS = Listing("projects", (
     Column("project"), Column("repository", least=12), Column("environments", NEVER), Column("created", NEVER, rank=7),
     Column("by", rank=8), Column("tenant", "default", rank=9),
-)  # fmt: skip
-ENVIRONMENT_COLUMNS = (
+), "no project yet: the first run of a project registers it")  # fmt: skip
+ENVIRONMENTS = Listing("environments", (
     Column("project"), Column("env", NEVER), Column("type"), Column("branch", least=8),
     Column("approval", default=False), Column("on_push", "queue"), Column("kind", "deploy"), Column("at_once"),
     Column("queue_ttl"), Column("id", NEVER, rank=7), Column("tenant", "default", rank=9),
-)  # fmt: skip
+), "no environment yet: the first run in an environment registers it")  # fmt: skip
 
 
 def artifacts(run: RunId, *, wide: WideOption = False, as_json: AsJson = False) -> None:
     """List what a run produced."""
     with opened() as connection:
-        found = reads.artifacts_of(connection, reads.run_of(connection, run).run_id)
+        artifacts = reads.artifacts_of(connection, reads.run_of(connection, run).run_id)
         now = clock(connection)
-    if as_json:
-        data_json({"artifacts": [as_mapping(each) for each in found]})
-        return
-    rows = [(a.type, a.url, a.digest, a.size_bytes, a.created_at, a.artifact_id) for a in found]
-    data_table(ARTIFACT_COLUMNS, rows, now=now, wide=wide)
-    if not found:
-        say("the run has no artifact")
+    rows = [(a.type, a.url, a.digest, a.size_bytes, a.created_at, a.artifact_id) for a in artifacts]
+    _show(ARTIFACTS, artifacts, rows, now, wide=wide, as_json=as_json)
 
 
 def projects(
@@ -64,18 +70,13 @@ def projects(
             db.run(connection, calls.define_project(project, repository, tenant))
         elif repository is not None:
             raise BadInput("--repository needs a project", where="--repository", next="name the project before it")
-        found, now = reads.projects(connection), clock(connection)
-    if as_json:
-        data_json({"projects": [asdict(each) for each in found]})
-        return
-    rows = [(p.project_id, p.repository, p.environments, p.created_at, p.created_by, p.tenant) for p in found]
-    data_table(PROJECT_COLUMNS, rows, now=now, wide=wide)
-    if not found:
-        say("no project yet: the first run of one registers it")
+        projects, now = reads.projects(connection), clock(connection)
+    rows = [(p.project_id, p.repository, p.environments, p.created_at, p.created_by, p.tenant) for p in projects]
+    _show(PROJECTS, projects, rows, now, wide=wide, as_json=as_json)
 
 
 def environments(
-    project: Annotated[str | None, typer.Argument(help="Only of this project.")] = None,
+    project: Annotated[str | None, typer.Argument(help="Only environments of this project.")] = None,
     env: Annotated[str | None, typer.Argument(help="An environment to define.")] = None,
     *,
     type_: Annotated[str | None, typer.Option("--type", help="dev, staging or prod.")] = None,
@@ -94,24 +95,19 @@ def environments(
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List environments, or define one: name it after its project, with all that is said of it."""
-    given: dict[str, Any] = {"kind_of_place": type_, "branch": branch, "approval": approval, "on_push": on_push,
+    """List environments, or define one: pass its project, its name and all of its settings."""
+    settings: dict[str, Any] = {"kind_of_place": type_, "branch": branch, "approval": approval, "on_push": on_push,
                              "concurrency": concurrency, "queue_ttl": queue_ttl, "kind": kind}  # fmt: skip
     with opened() as connection:
         if project is not None and env is not None:
-            db.run(connection, calls.define_environment(project, env, **given, tenant=tenant))
-        found, now = reads.environments(connection, project), clock(connection)
-    if as_json:
-        data_json({"environments": [asdict(each) for each in found]})
-        return
+            db.run(connection, calls.define_environment(project, env, **settings, tenant=tenant))
+        environments, now = reads.environments(connection, project), clock(connection)
     rows = [
         (e.project_id, e.name, e.type, e.branch_pattern, e.needs_approval, e.on_push, e.kind, e.concurrency,
          e.queue_ttl, e.env_id, e.tenant)
-        for e in found
+        for e in environments
     ]  # fmt: skip
-    data_table(ENVIRONMENT_COLUMNS, rows, now=now, wide=wide)
-    if not found:
-        say("no environment yet: the first run of one registers it")
+    _show(ENVIRONMENTS, environments, rows, now, wide=wide, as_json=as_json)
 
 
 def monitor(
@@ -138,6 +134,17 @@ def monitor(
         data_json({"cancelled": len(swept)})
     else:
         data_table(("cancelled",), [(len(swept),)])
+
+
+def _show(
+    listing: Listing, items: Sequence[Any], rows: Sequence[tuple[Any, ...]], now: datetime, *, wide: bool, as_json: bool
+) -> None:
+    if as_json:
+        data_json({listing.name: [as_mapping(each) for each in items]})
+        return
+    data_table(listing.columns, rows, now=now, wide=wide)
+    if not items:
+        say(listing.empty)
 
 
 def _show_metrics(metrics: dict[str, Any], *, as_json: bool) -> None:

@@ -31,7 +31,7 @@ Secrets = Annotated[
     typer.Option(
         "--secret",
         metavar="NAME",
-        help="A variable with a secret of the webhook, or NAME_FILE with its file. Twice while you replace one.",
+        help="The environment variable with the webhook's secret (or NAME_FILE). Repeat it while you replace a secret.",
     ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="Queue the runs for this tenant.")]
@@ -47,9 +47,9 @@ def webhook(
 ) -> None:
     """Receive webhooks of GitHub and Gitea, and queue runs for pushes.
 
-    A push to a repository queues a run for each environment of its project whose branch pattern matches. Set the
-    webhook's secret, here and there. On SIGTERM or Ctrl-C it finishes open requests and exits with 0. It needs the
-    extra `api`: pip install 'holdfast-pg[api]'.
+    A push to a repository queues a run for each environment of its project whose branch pattern matches. Set the same
+    secret here and in the webhook. On SIGTERM or Ctrl-C it finishes open requests and exits with 0. It needs the extra
+    `api`: pip install 'holdfast-pg[api]'.
 
     Examples:
 

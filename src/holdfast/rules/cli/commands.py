@@ -102,7 +102,7 @@ def list_(
             defined, now = reads.rules(connection, rule), clock(connection)
         else:
             check_status(connection, "rules.run", status)
-            found, now = reads.newest_runs(connection, status=status, rule=rule, most=limit), clock(connection)
+            runs, now = reads.newest_runs(connection, status=status, rule=rule, most=limit), clock(connection)
             states = reads.states(connection, "rules.run")
     if rules:
         rows = [(each.rule_id, each.version, each.defined_at, each.defined_by, each.tenant_id) for each in defined]
@@ -114,10 +114,10 @@ def list_(
             data_table(("rule", "version", "defined", "by", "tenant"), rows, now=now, wide=wide)
         return
     if as_json:
-        data_json([run_document(run) for run in found])
+        data_json([run_document(run) for run in runs])
         return
-    data_table(COLUMNS, [_cells(run, states) for run in found], now=now, wide=wide)
-    if not found:
+    data_table(COLUMNS, [_cells(run, states) for run in runs], now=now, wide=wide)
+    if not runs:
         say("no such run; to make one: holdfast rules preview RULE --channel CHANNEL --app MODULE")
 
 
@@ -126,30 +126,30 @@ def list_(
 def show(run: RunId, *, as_json: AsJson = False) -> None:
     """Show a run: its plan, its counts, and what can be done now."""
     with opened() as connection:
-        found = reads.run_of(connection, parse_run(run))
+        row = reads.run_of(connection, parse_run(run))
     if as_json:
-        data_json(run_document(found))
+        data_json(run_document(row))
         return
-    counts = found.counts
+    counts = row.counts
     data_pairs({
-        "run": found.id,
-        "status": found.status,
-        "rule": f"{found.rule_id}, version {found.rule_version}",
-        "channel": found.channel,
-        "source": found.source,
+        "run": row.id,
+        "status": row.status,
+        "rule": f"{row.rule_id}, version {row.rule_version}",
+        "channel": row.channel,
+        "source": row.source,
         "targets": f"{counts['included']:,} of {counts['targets']:,} included",
         "applied": f"{counts['applied']:,}",
         "failed": f"{counts['failed']:,}",
         "left": f"{counts['left']:,}",
         "refused": f"{counts['refused']:,}",
-        "reason": found.reason,
-        "error": found.error,
-        "created": moment(found.created_at),
-        "finished": None if found.finished_at is None else moment(found.finished_at),
+        "reason": row.reason,
+        "error": row.error,
+        "created": moment(row.created_at),
+        "finished": None if row.finished_at is None else moment(row.finished_at),
     })  # fmt: skip
-    data(plan_line(found))
-    for action in found.actions:
-        say(f"then: holdfast rules {action.replace('_', '-')} {found.id}")
+    data(plan_line(row))
+    for action in row.actions:
+        say(f"then: holdfast rules {action.replace('_', '-')} {row.id}")
 
 
 @app.command(epilog="Example: holdfast rules targets RUN --status FAILED")
@@ -160,7 +160,7 @@ def targets(
     status: Annotated[str | None, typer.Option("--status", help="Only targets with this status.")] = None,
     refused: Annotated[bool, typer.Option("--refused", help="List the items that were refused instead.")] = False,
     limit: LimitOption = 50,
-    after: Annotated[int, typer.Option("--after", help="Begin after this target.")] = 0,
+    after: Annotated[int, typer.Option("--after", help="List targets after this number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List a run's targets with their prices before and after."""
@@ -174,11 +174,11 @@ def targets(
             last = refusals[-1].id if len(refusals) == limit else None
         else:
             check_status(connection, "rules.target", status)
-            found = reads.targets_page(connection, run_id, after=after, most=limit, status=status)
+            page = reads.targets_page(connection, run_id, after=after, most=limit, status=status)
             sign_of = signs(reads.states(connection, "rules.target"))
-            lines = [target_line(each, sign_of[each.status]) for each in found]
-            documents = [target_document(each) for each in found]
-            last = found[-1].id if len(found) == limit else None
+            lines = [target_line(each, sign_of[each.status]) for each in page]
+            documents = [target_document(each) for each in page]
+            last = page[-1].id if len(page) == limit else None
     if as_json:
         data_json({"targets": documents, "next": None if last is None else str(last)})
         return
@@ -199,13 +199,13 @@ def explain(
     """Show every step of the calculation of one price."""
     run_id = parse_run(run)
     with opened() as connection:
-        found = reads.run_of(connection, run_id)
+        row = reads.run_of(connection, run_id)
         target = reads.target_of(connection, run_id, item)
         sign_of = signs(reads.states(connection, "rules.target"))
-    explanation = explained(found, target)
+    explanation = explained(row, target)
     if as_json:
         steps = [{"name": step.name, "detail": step.detail, "value": step.value} for step in explanation.steps]
-        data_json({"target": target_document(target), "rule": found.plan["rule"], "steps": steps})
+        data_json({"target": target_document(target), "rule": row.plan["rule"], "steps": steps})
         return
     data(target_line(target, sign_of[target.status]))
     data_table(("step", "detail", "value"), [(step.name, step.detail, step.value) for step in explanation.steps])
@@ -216,18 +216,18 @@ def explain(
 def channels(*, tenant: TenantOption = None, as_json: AsJson = False) -> None:
     """List the channels that workers registered."""
     with opened() as connection:
-        found = [each for each in reads.channels(connection) if tenant is None or each.tenant_id in {tenant, "*"}]
+        known = [each for each in reads.channels(connection) if tenant is None or each.tenant_id in {tenant, "*"}]
     if as_json:
         data_json([
             {"channel": each.channel, "tenantId": each.tenant_id, "kind": each.kind, "about": each.about,
              "batch": each.batch, "requestTimeout": each.request_timeout.total_seconds(),
              "targetTimeout": each.target_timeout.total_seconds(), "queue": each.queue, "openRuns": each.open_runs}
-            for each in found
+            for each in known
         ])  # fmt: skip
         return
-    rows = [(each.channel, each.kind, each.batch, each.queue, each.open_runs, each.tenant_id) for each in found]
+    rows = [(each.channel, each.kind, each.batch, each.queue, each.open_runs, each.tenant_id) for each in known]
     data_table(("channel", "kind", "batch", "queue", "open runs", "tenant"), rows)
-    if not found:
+    if not known:
         say("no channel yet; a worker registers those of its app when it connects")
 
 

@@ -26,7 +26,9 @@ from holdfast.rules.rows import RuleRunRow
 LOOK_EACH = 0.5  # seconds
 OVER = frozenset({"APPLIED", "PARTIAL", "FAILED", "ROLLED_BACK"})
 Only = Annotated[list[str] | None, typer.Option("--only", help="Only this item or target number. May be repeated.")]
-Without = Annotated[list[str] | None, typer.Option("--without", help="All but this one. May be repeated.")]
+Without = Annotated[
+    list[str] | None, typer.Option("--without", help="All but this item or target number. May be repeated.")
+]
 
 
 def apply(
@@ -35,13 +37,13 @@ def apply(
     plan: Annotated[str | None, typer.Option("--plan", help="8 or more digits of the plan's hash.")] = None,
     only: Only = None,
     without: Without = None,
-    first: Annotated[int | None, typer.Option("--first", min=1, help="Apply so many, then pause.")] = None,
+    first: Annotated[int | None, typer.Option("--first", min=1, help="Apply this many targets, then pause.")] = None,
     leave_out_shared: Annotated[
         bool, typer.Option("--leave-out-shared", help="Leave out items that are in another open run.")
     ] = False,
-    at: Annotated[str | None, typer.Option("--at", help="Apply it at a time: 2027-03-01T06:00.")] = None,
-    revert_at: Annotated[str | None, typer.Option("--revert-at", help="Undo it at a time.")] = None,
-    timezone: Annotated[str, typer.Option("--timezone", help="Of times without an offset.")] = "UTC",
+    at: Annotated[str | None, typer.Option("--at", help="When to apply it: 2027-03-01T06:00.")] = None,
+    revert_at: Annotated[str | None, typer.Option("--revert-at", help="When to undo it.")] = None,
+    timezone: Annotated[str, typer.Option("--timezone", help="The time zone of times without an offset.")] = "UTC",
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it ends; exit 1 if it failed, 3 if in part.")
     ] = False,
@@ -56,33 +58,33 @@ def apply(
     run_id = parse_run(run)
     times = clock_calls.times(read_moment("at", at, timezone), read_moment("revert-at", revert_at, timezone))
     if wait and at is not None:
-        raise BadInput("--wait waits for an apply now, and --at is later", where="--wait", next="leave one out")
+        raise BadInput("--wait cannot be combined with --at", where="--wait", next="leave one out")
     with opened() as connection:
         numbers = _numbers(connection, run_id, only), _numbers(connection, run_id, without)
         call = clock_calls.apply(run_id, times, plan=plan, only=numbers[0], without=numbers[1], first=first,
                                  leave_out_shared=leave_out_shared, reason=reason, actor=actor)  # fmt: skip
         (applied,) = db.run(connection, call)
-        found = _waited(connection, run_id, timeout) if wait else reads.run_of(connection, run_id)
+        row = _waited(connection, run_id, timeout) if wait else reads.run_of(connection, run_id)
     if as_json:
-        document = run_document(found)
+        document = run_document(row)
         names = {"applySchedule": "apply_schedule", "revertSchedule": "revert_schedule"}
         planned = {name: getattr(applied, own, None) for name, own in names.items()}
         data_json({**document, "included": applied.included, "leftOut": applied.left_out, "isNew": applied.is_new,
                    **{name: schedule for name, schedule in planned.items() if schedule}})  # fmt: skip
     else:
-        data(f"{run_id} {found.status}")
+        data(f"{run_id} {row.status}")
     say(f"{applied.included:,} targets are included, {applied.left_out:,} left out")
     for schedule in (getattr(applied, "apply_schedule", None), getattr(applied, "revert_schedule", None)):
         if schedule:
-            say(f"to call it off: holdfast schedules remove {schedule}")
+            say(f"to cancel it: holdfast schedules remove {schedule}")
     if wait:
-        _end(found)
+        _end(row)
     else:
         say(f"to follow it: holdfast rules show {run_id}")
 
 
 def pause(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
-    """Let no further target begin; what is being applied runs to its end."""
+    """Begin no further target; calls in progress finish."""
     _acted(run, kernel.pause_run(str(parse_run(run)), reason, actor), as_json=as_json)
 
 
@@ -92,7 +94,7 @@ def resume(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: A
 
 
 def stop(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
-    """End a run by what it has done; `retry-all` takes up what was not tried."""
+    """End a run early; `retry-all` continues with the targets that were not tried."""
     _acted(run, kernel.stop_run(str(parse_run(run)), reason, actor), as_json=as_json)
 
 
@@ -118,7 +120,7 @@ def retry_failed(
 
 
 def retry_all(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
-    """Retry everything that was not applied, also targets that were never tried."""
+    """Retry everything that was not applied, including targets that were never tried."""
     with opened() as connection:
         _retried(db.run(connection, calls.retry_all(parse_run(run), reason, actor)), as_json=as_json)
 
@@ -128,11 +130,11 @@ def _acted(run: str, call: Call[str], *, as_json: bool) -> None:
     with opened() as connection:
         reads.run_of(connection, run_id)
         db.run(connection, call)
-        found = reads.run_of(connection, run_id)
+        row = reads.run_of(connection, run_id)
     if as_json:
-        data_json(run_document(found))
+        data_json(run_document(row))
     else:
-        data(f"{run_id} {found.status}")
+        data(f"{run_id} {row.status}")
 
 
 def _retried(rows: Sequence[calls.RetriedTarget], *, as_json: bool) -> None:
@@ -148,26 +150,26 @@ def _retried(rows: Sequence[calls.RetriedTarget], *, as_json: bool) -> None:
 
 
 def _numbers(connection: DB, run_id: UUID, given: Sequence[str] | None) -> list[int] | None:
-    """Return targets by their numbers; a text that is the id of an item stands for its target."""
+    """Return targets by their numbers; an item's id stands for its target."""
     if not given:
         return None
-    found = {each.item_id: each.id for each in reads.targets_of_items(connection, run_id, list(given))}
-    unknown = next((each for each in given if each not in found and not each.isdecimal()), None)
+    numbers = {each.item_id: each.id for each in reads.targets_of_items(connection, run_id, list(given))}
+    unknown = next((each for each in given if each not in numbers and not each.isdecimal()), None)
     if unknown is not None:
         raise NotFound(f"run {run_id} has no target for item {unknown}", where=unknown,
                        next=f"list them: holdfast rules targets {run_id}")  # fmt: skip
-    return [found[each] if each in found else int(each) for each in given]
+    return [numbers[each] if each in numbers else int(each) for each in given]
 
 
 def _waited(connection: DB, run_id: UUID, timeout: timedelta | None) -> RuleRunRow:
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     while True:
-        found = reads.run_of(connection, run_id)
-        if found.status in OVER:
-            return found
+        row = reads.run_of(connection, run_id)
+        if row.status in OVER:
+            return row
         if until is not None and time.monotonic() >= until:
             raise WaitTimedOut(
-                f"run {run_id} is {found.status} and did not end within {timeout}",
+                f"run {run_id} is {row.status} and did not end within {timeout}",
                 where=str(run_id),
                 next=f"it continues, follow it with: holdfast rules show {run_id}",
             )

@@ -1,4 +1,4 @@
-"""`holdfast rules reconcile`, `drift`, `history` and `status`: what channels show for the prices that we wrote."""
+"""`holdfast rules reconcile`, `drift`, `history` and `status`: whether channels still show what runs wrote."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reconcile(
     run: RunId,
     *,
     correct: Annotated[bool, typer.Option("--correct", help="Plan a run that writes the expected prices.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit 3 if it found a mismatch.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit 3 if it finds a mismatch.")] = False,
     timeout: Annotated[
         timedelta | None, typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="How long to wait.")
     ] = None,
@@ -44,61 +44,61 @@ def reconcile(
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check what the channel shows for the prices that a run wrote last. Nothing is written there."""
+    """Check whether the channel still shows the prices that a run wrote. Nothing is written there."""
     run_id = parse_run(run)
     with opened() as connection:
         call = reconcile_calls.reconcile(run_id, correct=correct, reason=reason, actor=actor)
         (planned,) = db.run(connection, call)
-        found = _looked(connection, run_id, planned.no)
+        row = _looked(connection, run_id, planned.no)
         until = None if timeout is None else time.monotonic() + timeout.total_seconds()
-        while wait and found.finished_at is None:
+        while wait and row.finished_at is None:
             if until is not None and time.monotonic() >= until:
-                raise WaitTimedOut(f"pass {found.no} of run {run_id} is {found.status}, not over within {timeout}",
+                raise WaitTimedOut(f"pass {row.no} of run {run_id} is {row.status}, not over within {timeout}",
                                    where=str(run_id), next=f"see it with: holdfast rules status {run_id}")  # fmt: skip
             time.sleep(LOOK_EACH)
-            found = _looked(connection, run_id, planned.no)
+            row = _looked(connection, run_id, planned.no)
     if as_json:
-        data_json(document(found))
+        data_json(document(row))
     else:
-        data(_sentence(found))
+        data(_sentence(row))
     if not wait:
         say(f"to see what it finds: holdfast rules drift {run_id}")
-    elif found.mismatches:
+    elif row.mismatches:
         raise typer.Exit(3)
 
 
 def drift(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Only of this rule run.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Only differences of this rule run.")] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Also what later passes no longer found.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include those that later passes no longer found.")] = False,
     limit: LimitOption = 50,
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the prices that the last passes found not to be what we wrote."""
+    """List the prices that differ from what runs wrote, as the last passes found them."""
     run_id = None if run is None else parse_run(run)
     with opened() as connection:
         if run_id is not None:
             reads.run_of(connection, run_id)
-        found = pass_handle.mismatches(connection, run_id, only_current=not every, most=limit)
+        mismatches = pass_handle.mismatches(connection, run_id, only_current=not every, most=limit)
         now = clock(connection)
     if as_json:
-        data_json([document(each) for each in found])
+        data_json([document(each) for each in mismatches])
         return
     rows = [
         (each.item_id, shown(each.expected, each.currency), _actual(each), each.channel, each.first_seen_at,
          each.last_seen_at, each.rule_run_id)
-        for each in found
+        for each in mismatches
     ]  # fmt: skip
     data_table(("item", "expected", "actual", "channel", "first seen", "last seen", "run"), rows, now=now, wide=wide)
-    if not found:
-        say("no price is known to differ from what we wrote")
+    if not mismatches:
+        say("no known price differs from what a run wrote")
 
 
 def history(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="The item's id.")],
     *,
-    channel: Annotated[str | None, typer.Option("--channel", help="Only on this channel.")] = None,
+    channel: Annotated[str | None, typer.Option("--channel", help="Only changes on this channel.")] = None,
     limit: LimitOption = 50,
     wide: WideOption = False,
     as_json: AsJson = False,
@@ -121,21 +121,21 @@ def history(
 
 
 def status(run: RunId, *, as_json: AsJson = False) -> None:
-    """Show how a run stands: its targets, its channel's limit, its passes, and the commands possible now."""
+    """Show the progress of a run: its targets, its channel's limit, its passes, and the commands possible now."""
     run_id = parse_run(run)
     with opened() as connection:
-        found = reads.run_of(connection, run_id)
+        row = reads.run_of(connection, run_id)
         passes = pass_handle.passes_of(connection, run_id)
         reasons = pass_handle.failed_by_reason(connection, run_id)
-        limit = pass_handle.limit_of(connection, found.channel)
+        limit = pass_handle.limit_of(connection, row.channel)
     due = [each for each in passes if each.finished_at is None]
-    counts = found.counts
+    counts = row.counts
     if as_json:
-        data_json({**run_document(found), "reasons": reasons, "limit": limit, "passes": [document(p) for p in passes]})
+        data_json({**run_document(row), "reasons": reasons, "limit": limit, "passes": [document(p) for p in passes]})
         return
     data_pairs({
-        "run": found.id,
-        "status": found.status,
+        "run": row.id,
+        "status": row.status,
         "applied": f"{counts['applied'] - counts['rolledBack']:,} of {counts['included']:,}",
         "failed": f"{counts['failed']:,}",
         "stale": f"{reasons.get('stale', 0) + reasons.get('conflict', 0):,}",
@@ -145,8 +145,8 @@ def status(run: RunId, *, as_json: AsJson = False) -> None:
         "passes due": ", ".join(f"{each.kind} {moment(each.due_at)}" for each in due) or None,
         "last pass": next((_sentence(each) for each in reversed(passes) if each.finished_at is not None), None),
     })  # fmt: skip
-    for action in found.actions:
-        say(f"then: holdfast rules {action.replace('_', '-')} {found.id}")
+    for action in row.actions:
+        say(f"then: holdfast rules {action.replace('_', '-')} {row.id}")
 
 
 def _looked(connection: DB, run_id: UUID, no: int) -> ReconciliationRow:

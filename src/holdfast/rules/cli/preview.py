@@ -35,15 +35,15 @@ SHOWN = 10  # targets, and refusals
 
 
 def preview(
-    rule: Annotated[str | None, typer.Argument(help="A file, or the name of a rule that is defined.")] = None,
+    rule: Annotated[str | None, typer.Argument(help="A file, or the name of a defined rule.")] = None,
     *,
-    channel: Annotated[str | None, typer.Option("--channel", help="Where the prices are.")] = None,
+    channel: Annotated[str | None, typer.Option("--channel", help="The channel that holds the prices.")] = None,
     items: Annotated[Path | None, typer.Option("--items", help="Items as CSV, instead of the channel's list.")] = None,
-    again: Annotated[str | None, typer.Option("--again", help="Plan this run anew, and show what differs.")] = None,
+    again: Annotated[str | None, typer.Option("--again", help="Plan this run again, and show what differs.")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Apply the plan at once.")] = False,
     expires_in: Annotated[
         timedelta,
-        typer.Option("--expires-in", parser=parse_duration, metavar="DURATION", help="How long it can be applied."),
+        typer.Option("--expires-in", parser=parse_duration, metavar="DURATION", help="When the plan expires."),
     ] = timedelta(hours=24),
     named: AppOption = None,
     tenant: Annotated[str, typer.Option("--tenant", help="The tenant.")] = "default",
@@ -61,7 +61,7 @@ def preview(
         old = None if again is None else hf.rules.run(parse_run(again)).summary
         if old is not None and "undoes" in old.plan:
             raise WrongState(f"run {old.id} is a rollback", where="--again",
-                             next=f"plan it anew: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
+                             next=f"plan it again: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
         wanted = _rule(hf, str(rule)) if old is None else from_json(old.plan["rule"])
         place = channel or (old.channel if old is not None else "")
         source: Any = "api" if old is None else old.source
@@ -78,12 +78,12 @@ def _rule(hf: Any, given: str) -> Rule:
     if path.suffix.lower() in {".json", ".csv"} or path.exists():
         return read_rule(path)
     with hf.rules.connection() as connection:
-        found = reads.rules(connection, given)
-    if not found:
+        rows = reads.rules(connection, given)
+    if not rows:
         raise NotFound(
             f"there is no rule and no file {given}", where=given, next="list them: holdfast rules list --rules"
         )
-    return from_json(found[0].definition)
+    return from_json(rows[0].definition)
 
 
 def _difference(hf: Any, old: UUID, new: UUID) -> Difference:

@@ -1,4 +1,4 @@
-"""`holdfast rules rollback`: plans the way back, shows what the channel shows now, and asks before it applies."""
+"""`holdfast rules rollback`: plans a rollback, compares it with the channel, and asks before it applies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rollback(
     without: Without = None,
     force: Annotated[
         list[str] | None,
-        typer.Option("--force", help="Overwrite this item although it was changed since. May be repeated."),
+        typer.Option("--force", help="Overwrite this item although it has changed since. May be repeated."),
     ] = None,
     overwrite: Annotated[
         int | None, typer.Option("--overwrite", min=1, help="Confirm how many items --force overwrites.")
@@ -42,9 +42,9 @@ def rollback(
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan the way back of a run, print what it would restore, and apply it if you agree.
+    """Plan the rollback of a run, print what it would restore, and apply it after you confirm.
 
-    Items that somebody changed since are not touched, unless --force names them.
+    Items that somebody has changed since are not touched, unless --force names them.
     """
     if named is None:
         raise BadInput("--app is missing: the channel is defined in an app", where="--app",
@@ -73,7 +73,7 @@ def _targets(given: list[str] | None) -> list[int | str] | None:
 
 
 def _looked(planned: RuleRun) -> tuple[list[str], Counter[str], list[Standpoint]]:
-    """Return the first lines of each kind, the counts, and what the lines are about."""
+    """Return the first lines of each kind, the counts, and the targets of these lines."""
     counts: Counter[str] = Counter()
     listed: list[Standpoint] = []
     for each in planned.standpoints():

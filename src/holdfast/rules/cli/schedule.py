@@ -1,4 +1,4 @@
-"""`holdfast rules schedule`: previews and applies a rule by the clock."""
+"""`holdfast rules schedule`: previews and applies a rule on a schedule."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ EXAMPLE = "Example: holdfast rules schedule summer --channel shop --cron '0 6 * 
 
 
 def schedule(
-    rule: Annotated[str, typer.Argument(help="A file, or the name of a rule that is defined.", metavar="RULE")],
+    rule: Annotated[str, typer.Argument(help="A file, or the name of a defined rule.", metavar="RULE")],
     *,
-    channel: Annotated[str, typer.Option("--channel", help="Where the prices are.")],
+    channel: Annotated[str, typer.Option("--channel", help="The channel that holds the prices.")],
     cron: Annotated[str | None, typer.Option("--cron", help="Five fields: '0 6 * * 1'.")] = None,
     every: Annotated[str | None, typer.Option("--every", help="An interval: 1h.")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="Once, at a time: 2027-03-01T06:00.")] = None,
-    timezone: Annotated[str, typer.Option("--timezone", help="Of the cron, and of times without an offset.")] = "UTC",
+    at: Annotated[str | None, typer.Option("--at", help="Once: 2027-03-01T06:00.")] = None,
+    timezone: Annotated[
+        str, typer.Option("--timezone", help="The time zone of the cron, and of times without an offset.")
+    ] = "UTC",
     preview_only: Annotated[bool, typer.Option("--preview-only", help="Let each plan wait for a person.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="The schedule's; by default rules:RULE:CHANNEL.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The schedule's name; by default rules:RULE:CHANNEL.")
+    ] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="The tenant.")] = "default",
     as_json: AsJson = False,
 ) -> None:

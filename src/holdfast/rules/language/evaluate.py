@@ -185,7 +185,7 @@ def _guardrails(checks: list[Check], guards_compare_at: bool) -> Callable[[Item,
 
 
 def compare_at_message(after: Price) -> str:
-    """Say that compare-at is not above the price."""
+    """Refuse a compare-at price that is not above the price."""
     return f"compare-at {shown(after.compare_at, after.currency)} is not above the price"
 
 

@@ -69,16 +69,16 @@ def _transform(rule: Rule, item: Item) -> Transform | None:
 
 
 def _calculation(plan: Compiled, old: int, currency: str) -> list[ExplainedStep]:
-    found: list[ExplainedStep] = []
+    steps: list[ExplainedStep] = []
     n, d = old, 1
     for step in plan.steps:
         try:
             n, d = step.calculate(n, d)
         except NoSuchAmount:
-            found.append(ExplainedStep(step.name, step.detail, "-"))
+            steps.append(ExplainedStep(step.name, step.detail, "-"))
             break
-        found.append(ExplainedStep(step.name, step.detail, shown_exactly(n, d, currency)))
-    return found
+        steps.append(ExplainedStep(step.name, step.detail, shown_exactly(n, d, currency)))
+    return steps
 
 
 def _result(plan: Compiled, transform: Transform, verdict: Verdict, item: Item) -> list[ExplainedStep]:
@@ -99,7 +99,7 @@ def _guarded(checks: list[Check], before: Price, after: Price, item: Item) -> li
     if old is None or new is None or old == new:
         return []
     return [
-        ExplainedStep("guardrail", check.message, "refused" if check.breaks(old, new, item.cost) else "no")
+        ExplainedStep("guardrail", check.message, "refused" if check.breaks(old, new, item.cost) else "ok")
         for check in checks
         if check.reason not in {"negative", "too_large"} and (check.reason != "below_cost" or item.cost is not None)
     ]

@@ -67,7 +67,7 @@ def _add(entries: dict[str, ListedPrice], header: list[str], row: list[str], lin
     if sku in entries:
         raise BadDefinition(f"line {line} lists {sku!r:.60} again", where=where, next="keep one line per sku")
     if len(entries) >= MOST_PRICES:
-        raise BadDefinition(f"a list can have {MOST_PRICES:,} prices, this one has more", where=where, next="split it")
+        raise BadDefinition(f"a list can have at most {MOST_PRICES:,} prices", where=where, next="split it")
     try:
         change = set_to(cells["price"]).compare_at({"": "keep", CLEARED: "clear"}.get(compare_at, compare_at))
     except BadDefinition as error:

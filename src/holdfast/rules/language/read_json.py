@@ -85,12 +85,12 @@ def _parsed(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = dict(pairs)
-    if len(found) != len(pairs):
+    fields: dict[str, Any] = dict(pairs)
+    if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise BadDefinition(f"the rule has {twice!r:.60} twice in one object", where=twice, next="remove one of them")
-    return found
+    return fields
 
 
 def _refuse_fraction(text: str) -> NoReturn:
@@ -233,9 +233,9 @@ def _guard(given: Any) -> Guard:
 def _prices(given: Any) -> dict[str, ListedPrice]:
     if not isinstance(given, Mapping):
         raise BadDefinition(f"prices must be an object, got {given!r:.60}", next='write {"SKU-1": {"price": "1.99"}}')
-    found: dict[str, ListedPrice] = {}
+    prices: dict[str, ListedPrice] = {}
     for sku, entry in given.items():
         with _at(str(sku)[:60]):
             _check_object(entry, "an entry", ("price", "compareAt"))
-            found[sku] = ListedPrice(entry.get("price"), entry.get("compareAt", "keep"))
-    return found
+            prices[sku] = ListedPrice(entry.get("price"), entry.get("compareAt", "keep"))
+    return prices

@@ -106,10 +106,10 @@ def check_size(where: Selector) -> None:
                             next='write where=tag("sale")')  # fmt: skip
     for conditions, depth in enumerate(_depths(where), 1):
         if depth > DEEPEST:
-            raise BadDefinition(f"a selector can be {DEEPEST} levels deep, this one is deeper", where="selector",
+            raise BadDefinition(f"a selector can have at most {DEEPEST} levels", where="selector",
                                 next="use one `in` instead of many conditions")  # fmt: skip
         if conditions > MOST_CONDITIONS:
-            raise BadDefinition(f"a selector can have {MOST_CONDITIONS} conditions, this one has more",
+            raise BadDefinition(f"a selector can have at most {MOST_CONDITIONS} conditions",
                                 where="selector", next="use one `in` instead of many conditions")  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class Selector:
 
     def __bool__(self) -> bool:
         raise BadDefinition(
-            "a condition on items has no truth of its own", where="where", next="write & for and, | for or, ~ for not"
+            "a condition on items is neither true nor false", where="where", next="write & for and, | for or, ~ for not"
         )
 
 

@@ -25,7 +25,7 @@ MOST_PERCENT = 1_000_000
 class Rounding:
     """Rounds up, down or to the nearest multiple of `step`, or to the nearest amount that ends in `ending`.
 
-    With neither it rounds to the currency's smallest unit. What lies halfway goes up.
+    With neither it rounds to the currency's smallest unit. An amount halfway between two goes up.
     """
 
     way: str
@@ -106,7 +106,7 @@ def percent(by: Amount) -> Transform:
     value = number(by, "percent")
     if not -100 < value <= MOST_PERCENT:
         raise BadDefinition(f"percent must be above -100 and at most {MOST_PERCENT}, got {value}", where="percent",
-                            next='use set to give things away')  # fmt: skip
+                            next='use set for a price of 0')  # fmt: skip
     return Transform("percent", value)
 
 

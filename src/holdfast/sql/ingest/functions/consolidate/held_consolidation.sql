@@ -5,16 +5,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  select s.* into step from holdfast.steps s
-   where s.id = held_consolidation.step_id and s.machine = 'ingest.consolidation'
-     and s.lease_id = held_consolidation.lease_id  -- guard: lease
-     and holdfast.matches_any(holdfast.allowed_tenants(), s.tenant)
-     for update;
-  if step.id is null then
-    perform holdfast.refuse('RN002', format('consolidation %s is not held under lease %s', held_consolidation.step_id,
-                                            held_consolidation.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
+  step := ingest.held_step(held_consolidation.step_id, held_consolidation.lease_id, '{ingest.consolidation}');
   select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
   select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
   if (facts.state = 'consolidating' and (facts.failed_workers = 0 or facts.forced)) is not true then

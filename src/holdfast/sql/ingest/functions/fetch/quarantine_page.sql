@@ -9,7 +9,7 @@ begin
   perform ingest.add_quarantined(
     facts, part.partition_id, 'fetch', array_agg(left(u.key, 1024)), array_agg(left(u.payload::text, 10000)),
     array_agg(case when coalesce(u.key, '') = '' then 'the record has no key'
-                   when octet_length(u.key) > 1024 then format('its key has %s bytes, the most is 1024',
+                   when octet_length(u.key) > 1024 then format('its key has %s bytes, at most 1024 are allowed',
                                                                octet_length(u.key))
                    else 'the record is missing or has more than 1048576 bytes' end),
     quarantine_page.clock)

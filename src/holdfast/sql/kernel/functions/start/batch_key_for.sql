@@ -14,7 +14,7 @@ begin
     if batch_key_for.batch_by is not null then
       if coalesce(jsonb_typeof(content), 'null') not in ('string', 'number', 'boolean') then
         perform holdfast.refuse(
-          'RN005', format('the input has no %s, by which its handler takes steps together', batch_key_for.batch_by),
+          'RN005', format('the input has no %s, which groups its steps into batches', batch_key_for.batch_by),
           'pass it as text, a number or a boolean', batch_key_for.batch_by);
       end if;
       key := content #>> '{}';
@@ -22,7 +22,7 @@ begin
   end if;
   if char_length(key) > 400 then  -- guard: batch_key
     perform holdfast.refuse('RN005', format('batch_key must have at most 400 characters, got %s', char_length(key)),
-                            'take steps together by a shorter field', coalesce(batch_key_for.batch_by, 'batch_key'));
+                            'group steps by a shorter field', coalesce(batch_key_for.batch_by, 'batch_key'));
   end if;
   return key;
 end

@@ -11,20 +11,14 @@ as $$
 declare
   actor constant text := coalesce(p_actor, session_user);
   held record;
-  step holdfast.steps;
   facts ops.run_facts;
 begin
   perform holdfast.check_reason(p_reason);
-  select * into held from ops.lock_run(p_run_id);
-  step := held.step;
+  held := ops.lock_finished(p_run_id);
   facts := held.facts;
-  if step.finished_at is null then
-    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
-                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
-  end if;
   return query
   select n.run_id, n.status, n.queued_at from ops.again(facts, facts, 'retry_of', p_reason, actor) n;
-  perform holdfast.mark_resolved(step, coalesce(p_reason, 'retried'), actor);
+  perform holdfast.mark_resolved(held.step, coalesce(p_reason, 'retried'), actor);
 end
 $$;
 grant execute on function ops.retry_run to hf_producer, hf_operator;

@@ -12,18 +12,12 @@ as $$
 declare
   actor constant text := coalesce(p_actor, session_user);
   held record;
-  step holdfast.steps;
   facts ops.run_facts;
   source ops.run_facts;
 begin
   perform holdfast.check_reason(p_reason);
-  select * into held from ops.lock_run(p_run_id);
-  step := held.step;
+  held := ops.lock_finished(p_run_id);
   facts := held.facts;
-  if step.finished_at is null then
-    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
-                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
-  end if;
   select f.* into source from ops.run_facts f
    where f.env_id = facts.env_id and f.status = 'success' and f.step_id < facts.step_id and f.kind = facts.kind
      and f.git_sha is distinct from facts.git_sha and f.git_sha is not null

@@ -38,7 +38,7 @@ begin
   end if;
   if facts.expires_at <= holdfast.clock() then  -- guard: expiry
     perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
-                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+                            format('plan again with `holdfast rules preview --again %s`', facts.run_id), 'plan');
   end if;
   update rules.run_facts f set selection = given where f.run_id = facts.run_id;
   if apply.only_ids is not null or apply.without_ids is not null or apply.leave_out_shared then

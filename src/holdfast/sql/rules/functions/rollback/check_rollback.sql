@@ -25,7 +25,7 @@ begin
   end if;
   select o.run_id into other from rules.run_facts o where o.undoes = run.id and o.is_open limit 1;
   if other is not null then
-    perform holdfast.refuse('RN010', format('run %s rolls back run %s, and is open', other, run.id),
+    perform holdfast.refuse('RN010', format('run %s, which rolls back run %s, is open', other, run.id),
                             format('wait until it ends, or stop it with `holdfast rules stop %s`', other),
                             other::text);
   end if;

@@ -15,7 +15,7 @@ begin
      or (check_undoable.is_first and (run.succeeded, undone.rolled_back)
            is distinct from ((plan ->> 'applied')::int, (plan ->> 'rolledBack')::int)) then  -- guard: planned
     perform holdfast.refuse('RN010', format('run %s has changed since rollback %s was planned', run.id, facts.run_id),
-                            format('plan anew with `holdfast rules rollback %s`', run.id), facts.run_id::text);
+                            format('plan again with `holdfast rules rollback %s`', run.id), facts.run_id::text);
   end if;
 end
 $$;

@@ -22,7 +22,7 @@ begin
   end if;
   if facts.expires_at <= clock then  -- guard: expired
     perform holdfast.refuse('RN010', format('the plan of run %s expired at %s', facts.run_id, facts.expires_at),
-                            format('plan anew with `holdfast rules preview --again %s`', facts.run_id), 'plan');
+                            format('plan again with `holdfast rules preview --again %s`', facts.run_id), 'plan');
   end if;
   if exists (select from holdfast.schedules s
               where s.tenant = facts.tenant and s.name = 'rules:revert:' || facts.run_id
