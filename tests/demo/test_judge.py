@@ -12,6 +12,8 @@ from holdfast.demo.feed_play import judged as feed_judged
 from holdfast.demo.judge import judge
 from holdfast.demo.label_play import judged as labels_judged
 from holdfast.demo.order_play import judged
+from holdfast.demo.outlet_play import EDITED, ITEMS, OutletFacts
+from holdfast.demo.outlet_play import judged as outlet_judged
 from holdfast.demo.push_play import PushFacts
 from holdfast.demo.sale_play import judged as sale_judged
 from holdfast.demo.shop_play import judged as shops_judged
@@ -214,6 +216,28 @@ def test_a_sale_that_did_not_go_as_it_must_is_found():
         (planned, replace(ended, twice=1), True, "sale: written twice"),
     ):
         findings = sale_judged(before, after, is_retried=is_retried)
+        assert [finding.what for finding in findings if not finding.holds] == [named]
+
+
+def test_an_outlet_whose_sale_did_not_go_as_it_must_is_found():
+    fine = OutletFacts(ITEMS, 0, 1, 1.02, 1, ITEMS, (EDITED,), ITEMS - 1, 1, is_edit_kept=True, twice=0)
+
+    assert all(finding.holds for finding in outlet_judged(fine))
+    for changes, named in (
+        ({"planned": 39}, "outlet: planned"),
+        ({"early": 1}, "outlet: planned"),
+        ({"throttled": 0}, "outlet: 429"),
+        ({"waited": 0.9}, "outlet: 429"),
+        ({"failed": 0}, "outlet: refused"),
+        ({"applied": 39}, "outlet: applied"),
+        ({"drift": ()}, "outlet: drift"),
+        ({"drift": ("item-1",)}, "outlet: drift"),
+        ({"rolled_back": ITEMS}, "outlet: rolled back"),
+        ({"conflicts": 0}, "outlet: conflicts"),
+        ({"is_edit_kept": False}, "outlet: conflicts"),
+        ({"twice": 1}, "outlet: written twice"),
+    ):
+        findings = outlet_judged(replace(fine, **changes))
         assert [finding.what for finding in findings if not finding.holds] == [named]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from holdfast.models import ClaimedStep
@@ -71,6 +72,14 @@ def a_page_that_is_recorded_again_is_one_event(db: DB) -> None:
     assert value(db, "select count(*) from rules.events where event_type like '%%mismatch'") == 1
 
 
+def a_pass_by_hand_keeps_its_run(db: DB) -> None:
+    """X-16: retention leaves a run alone that somebody has locked"""
+    run_id = _sold(db)
+    with psycopg.connect(db.info.dsn) as person:
+        person.execute("select rules.reconcile(%s)", [run_id])
+        assert refused(db, "select from holdfast.runs where id = %s for update nowait", [run_id]) == "55P03"
+
+
 # fmt: off
 PASS_GUARDS = [
     mutant("a page without the lease", who_lost_its_lease_reads_no_page,
@@ -78,6 +87,8 @@ PASS_GUARDS = [
     mutant("a correction without the lease", who_lost_its_lease_corrects_nothing,
            Cut("rules.held_pass", "lease", "where s.id = held_pass.step_id")),
     mutant("pages of any tenant", a_login_reads_pages_of_its_tenants, Cut("rules.held_part", "tenant", ";")),
+    mutant("a pass over a run that retention removes", a_pass_by_hand_keeps_its_run,
+           Cut("rules.reconcile", "kept", "select r.* into run from holdfast.runs r where r.id = facts.run_id;")),
     mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
            Cut("rules.page_targets", "superseded")),
     mutant("a mismatch key with a time", a_page_that_is_recorded_again_is_one_event,

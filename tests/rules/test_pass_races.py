@@ -15,6 +15,7 @@ from holdfast.models import ClaimedStep
 from holdfast.testing import Clock
 from kernel.limits import limit
 from kernel.meeting import failures, meet
+from kernel.retention import days, sweep
 from kernel.steps import rescue, value
 from rules.plans import LEASE, applied, called, claim, fails, previewed, status, work
 from rules.test_lock_order import settles
@@ -78,6 +79,23 @@ def test_a_run_that_ends_with_its_daily_pass_has_another_one(db: DB, dsn: str, c
 
     assert (failures(answers), status(db, run_id)) == ([], "APPLIED")
     assert daily_to_come(db, run_id) == 1
+
+
+def test_a_pass_by_hand_meets_the_sweep_that_removes_its_run(db: DB, dsn: str, clock: Clock) -> None:
+    """X-16: either the run is kept for its pass, or there is no pass"""
+    clock.freeze()
+    run_id = ended(db)
+    db.execute("select holdfast.cancel(pass_id::text) from rules.reconciliations")
+    clock.advance(days(91))
+
+    def reconciles(own: DB) -> Any:
+        return value(own, "select pass_id from rules.reconcile(%s)", run_id)
+
+    answers = meet(db, dsn, "after delete on holdfast.runs", sweep, reconciles)
+
+    assert failures(answers) == ["RN012"]
+    assert value(db, "select count(*) from rules.passes") == 0
+    assert value(db, "select count(*) from holdfast.runs") == 0
 
 
 @pytest.mark.parametrize(

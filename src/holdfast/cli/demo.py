@@ -19,6 +19,8 @@ def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) 
 
     An order runs through its flow, and three shops with two slots each are called, one of which asks for a pause.
     A sale changes 200 prices by its plan, except one that was edited by hand meanwhile.
+    A simulated shop throttles a sale and refuses an item. Somebody edits a price there: a pass finds it, and the
+    rollback leaves it alone. That needs the extras `sim` and `http`.
     A feed pulls 20,000 records while its worker is killed, and a second run brings one that came late.
     Signed pushes queue deployments: one is watched, one cancelled, one goes stale. That needs the extra `api`.
     It uses its own queue on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names, and ends on its own.

@@ -55,6 +55,8 @@ def show(*, tasks: int, workers: int, as_json: bool) -> None:
             raise typer.Exit(INTERRUPTED) from None
         if not played.pushed:
             say("pushes are not shown: they need pip install 'holdfast-pg[api]'")
+        if not played.outlet:
+            say("the outlet is not shown: it needs pip install 'holdfast-pg[sim,http]'")
         if as_json:
             _report_json(played, round(time.monotonic() - began_at, 1))
         else:
@@ -98,14 +100,22 @@ def _report_json(played: Played, seconds: float) -> None:
     sale = {"ruleRunId": str(played.sale), **figures_of_sale}
     feed = {one.what.removeprefix("feed: ").replace(" ", "_"): one.count for one in played.fed}
     labels = {one.what.removeprefix("labels: ").replace(" ", "_"): one.count for one in played.labelled}
-    told = {"story_of": shown, "story": story}
-    beside = {"order": order, "shops": shops, "schedule": schedule, "pushes": pushes, "sale": sale}
-    data_json({**figures, "queue": played.load.queue, **beside, "feed": feed, "labels": labels, **told})
+    figures_of_outlet = {one.what.removeprefix("outlet: ").replace(" ", "_"): one.count for one in played.outlet}
+    outlet = {"ruleRunId": None if played.outlet_run is None else str(played.outlet_run), **figures_of_outlet}
+    beside = {"order": order, "shops": shops, "schedule": schedule, "pushes": pushes, "sale": sale, "outlet": outlet}
+    told = {"feed": feed, "labels": labels, "story_of": shown, "story": story}
+    data_json({**figures, "queue": played.load.queue, **beside, **told})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:
     """Return the commands that show more of what has just happened."""
     shown = played.chosen or played.evidence[0]
+    outlet = []
+    if played.outlet_run is not None:
+        outlet = [
+            (f"rules status {played.outlet_run}", "the sale in the simulated shop, and what was rolled back of it"),
+            (f"rules drift {played.outlet_run}", "what the pass found there"),
+        ]
     deployed = [] if played.deployed is None else [(f"ops logs {played.deployed}", "what the deployment printed")]
     return [
         (f"runs show {shown.step_id}", "the history of one task"),
@@ -114,6 +124,7 @@ def _commands(played: Played) -> list[tuple[str, str]]:
         (f"limits show '{LIMIT}'", "the limit of the shops, and when it was closed"),
         *deployed,
         (f"rules show {played.sale}", "the sale: its plan, and what was not applied"),
+        *outlet,
         (f"ingest status {FEED}", "the feed: its window, its watermark and the counts of its last run"),
         (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
         ("workers --all", "the workers, with when each was last seen"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.demo import deploys, feeds, labels, orders, sales, shops
+from holdfast.demo import deploys, feeds, labels, orders, outlets, sales, shops
 from holdfast.demo.tasks import hf
 
-__all__ = ["deploys", "feeds", "hf", "labels", "orders", "sales", "shops"]
+__all__ = ["deploys", "feeds", "hf", "labels", "orders", "outlets", "sales", "shops"]

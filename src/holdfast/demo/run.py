@@ -14,6 +14,7 @@ from holdfast.demo.feed_play import FeedPlay
 from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.label_play import LabelPlay
 from holdfast.demo.order_play import OrderPlay
+from holdfast.demo.outlet_play import OutletPlay, selling
 from holdfast.demo.play import Play, Scene
 from holdfast.demo.push_play import PushPlay, receiving
 from holdfast.demo.sale_play import SalePlay
@@ -48,11 +49,14 @@ class Played:
     sale: UUID
     fed: list[Finding]
     labelled: list[Finding]
+    outlet: list[Finding]  # none without the extras `sim` and `http`
+    outlet_run: UUID | None
 
     @property
     def findings(self) -> list[Finding]:
         """All figures: of the tasks, and of all that was played beside them."""
         beside = [*self.ordered, *self.shops, *self.ticked, *self.pushed, *self.sold, *self.fed, *self.labelled]
+        beside += self.outlet
         return [*self.verdict.findings(), *beside]
 
     @property
@@ -74,16 +78,24 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     sale = SalePlay(connection, started.queue)
     labels = LabelPlay(connection, started.queue)
     options = GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})
-    with receiving(dsn) as port, worker_group(options) as group, ticking(connection, started) as ticks:
+    with (
+        receiving(dsn) as port,
+        selling(started.queue) as shop,
+        worker_group(options) as group,
+        ticking(connection, started) as ticks,
+    ):
         for _ in range(workers):
             group.start(deploys.QUEUE, started.queue, orders.QUEUE, sales.QUEUE)
         feed = FeedPlay(connection, started.queue, group)
+        outlet = None if shop is None else OutletPlay(dsn, shop, group)
         showing = Play(connection, started, group)
         beside = Beside(connection, started, port)
         for scene in showing.run():
             last = scene
             sale.see_to_it()
             feed.see_to_it()
+            if outlet is not None:
+                outlet.see_to_it()
             show(replace(scene, watched=beside.see_to_it(is_begun=scene.killed is not None)))
         for watched in beside.wait():
             show(replace(last, watched=watched))
@@ -91,6 +103,8 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
         sale.wait()
         feed.wait()
         labels.wait()
+        if outlet is not None:
+            outlet.wait()
         ticks.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
@@ -101,7 +115,8 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     parts = order.findings(), shops.findings(), ticks.findings(), [] if pushes is None else pushes.findings()
     deployed = None if pushes is None else pushes.run_id
     told = sale.findings(), sale.run_id, feed.findings(), labels.findings()
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *told)
+    sold = ([], None) if outlet is None else (outlet.findings(), outlet.run_id)
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts, deployed, *told, *sold)
 
 
 class Beside:

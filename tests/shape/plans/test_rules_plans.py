@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from psycopg import Connection
 
+from holdfast.models import Fail
 from holdfast.rules import reads
 from holdfast.testing import Template
 from rules.plans import applied, called, claim, define, inputs, preview, rows, settle, work
@@ -35,6 +36,12 @@ select (select count(*) from holdfast.run_steps n
          where n.run_id = p.run_id and n.step_id > p.after and n.step_id <= p.last)
   from rules.pass_parts p where p.pass_id = %s order by p.last
 """
+SETTLE_HELD = """
+select holdfast.settle_steps((
+  select coalesce(jsonb_agg(jsonb_build_object('step_id', s.id, 'lease_id', s.lease_id, 'outcome', 'done')), '[]')
+    from holdfast.steps s where s.lease_id is not null))
+"""
+UNDO = "select holdfast.undo_run(%s, 'run_rolled_back')"
 ITEMS = [f"SKU-{number}" for number in range(12_000, 12_000 + PAGE)]
 READS: dict[str, Callable[[DB, UUID], Sequence[Any]]] = {
     "the first targets": lambda db, run: reads.targets_page(db, run, most=PAGE),
@@ -128,6 +135,22 @@ def test_a_pass_is_planned_by_its_pages_and_not_by_its_targets(db: DB, crowded: 
     assert pages == [TARGETS // 2] * 2
     assert read.rows["run_steps_pkey"] < PAGE, read.most
     assert read.rows.total() < 500, read.most
+
+
+def test_the_last_target_of_a_rollback_reads_what_failed_and_not_the_run(db: DB, crowded: tuple[str, DB, UUID]) -> None:
+    """The settle that undoes the last target moves the run, and takes its failed targets from the dead letter"""
+    with db.transaction(force_rollback=True):
+        done, failed = claim(db, batch=2)
+        settle(db, [done])
+        settle(db, [failed], Fail({"message": "refused", "class": "VALIDATION"}))
+        db.execute(SETTLE_HELD)
+        db.execute("select holdfast.stop_run(%s)", [str(crowded[2])])
+        db.execute("select holdfast.set_actor('system', 'rollback', 'rolled back')")
+        (moved,), read = counted(db, lambda: db.execute(UNDO, [crowded[2]]).fetchall())
+        resolved = db.execute("select step_id from holdfast.resolutions").fetchall()
+
+    assert (moved, resolved) == ((True,), [(failed.step_id,)])
+    assert read.rows.total() < 100, read.most
 
 
 @pytest.mark.parametrize("name", READS)

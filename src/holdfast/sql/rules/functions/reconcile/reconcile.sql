@@ -8,13 +8,16 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  facts constant rules.run_facts := rules.facts_to_change(reconcile.run_id);
-  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  facts rules.run_facts := rules.facts_to_change(reconcile.run_id);
+  run holdfast.runs;
   made uuid;
 begin
   perform holdfast.check_reason(reconcile.reason);
   perform holdfast.check_name('actor', reconcile.actor);
   perform rules.check_channel(facts.channel, facts.tenant);
+  -- Locked, so that retention does not remove the run before its pass is there.
+  select r.* into run from holdfast.runs r where r.id = facts.run_id for key share;  -- guard: kept
+  facts := rules.facts_to_change(reconcile.run_id);
   if run.queued_at is null or (run.succeeded <= facts.rolled_back and rules.count_unknown(run.id) = 0) then
     perform holdfast.refuse('RN010', format('run %s is %s and has no price to check', run.id, run.state),
                             'reconcile a run that was applied', run.id::text);
