@@ -62,6 +62,25 @@ def test_a_command_that_is_none(holdfast, arguments):
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("runs", "list", "--limit", "0"), "--limit"),
+        (("runs", "list", "--since", "3x"), "--since"),
+        (("runs", "list", "--lmit", "3"), "--lmit"),
+        (("runs", "show"), "id"),
+        (("ops", "approve", "run-x"), "--reason"),
+        (("nonsense",), None),
+    ],
+)
+def test_mistakes_in_arguments_are_json_where_the_data_is(cli, arguments, where):
+    done = cli(*arguments, "--json")
+
+    found = json.loads(done.stderr)
+    assert (done.returncode, done.stdout, found["exit_code"], found["where"]) == (2, "", 2, where)
+    assert found["next"].endswith("--help")
+
+
 def test_a_setting_that_is_none_is_a_warning(holdfast):
     done = holdfast("db", "url", dns="postgresql://typo")
 

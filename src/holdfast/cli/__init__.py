@@ -9,10 +9,11 @@ import sys
 from typing import Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 from holdfast import faces
 from holdfast.cli.lazy import Entry, lazy_group
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadInput, HoldfastError
 
 __all__ = ["app", "main"]
 
@@ -71,10 +72,22 @@ def _root(
 
 def main() -> None:
     """Run the command line, and exit with the code of the error, if any."""
+    as_json = not {"--json", "--jsonl"}.isdisjoint(sys.argv)
     try:
-        app()
-    except HoldfastError as error:
+        code = app(standalone_mode=not as_json)  # for JSON, a mistake in the arguments is raised, not printed
+    except (HoldfastError, TyperException) as error:
         from holdfast.cli.render import show_error
 
-        show_error(error, as_json=not {"--json", "--jsonl"}.isdisjoint(sys.argv))
-        sys.exit(error.exit_code)
+        shown = error if isinstance(error, HoldfastError) else _usage_error(error)
+        show_error(shown, as_json=as_json)
+        sys.exit(shown.exit_code)
+    except typer.Abort:
+        sys.exit(1)
+    sys.exit(code)
+
+
+def _usage_error(error: TyperException) -> BadInput:
+    """Return a mistake in the arguments as an error of ours, which has parts."""
+    option = getattr(getattr(error, "param", None), "opts", None) or [getattr(error, "option_name", None)]
+    command = getattr(getattr(error, "ctx", None), "command_path", "holdfast")
+    return BadInput(error.format_message(), where=option[0], next=f"see {command} --help")

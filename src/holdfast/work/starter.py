@@ -13,10 +13,11 @@ from holdfast.kernel.query import Query, query
 from holdfast.reads.startable import Order
 from holdfast.work.define import Task
 
-# The steps of other faces are kinds too; a face's name comes first in the policy that its handlers define.
+# The steps of other faces are kinds too; a face's name comes first in the policy that its handlers define. A kind of
+# ops runs has no policy, because an execution is repeated in place: there the face's name comes first in the kind.
 NAMES: LiteralString = """
 select k.kind from holdfast.kinds k
- where k.policy is null or split_part(k.policy, ':', 1) <> all (%(others)s)
+ where split_part(coalesce(k.policy, k.kind), ':', 1) <> all (%(others)s)
  order by k.kind
 """
 

@@ -39,6 +39,7 @@ def known(db):
     run(db, calls.define_policy("work:welcome"))
     run(db, calls.define_kind("welcome", queue="mail", policy="work:welcome"))
     run(db, calls.define_kind("order.charge", policy="flow:order.charge"))
+    run(db, calls.define_kind("ops:deploy", queue="ops"))
     define(db)
 
 
@@ -89,6 +90,7 @@ def test_key_queue_delay_and_priority(cli, found, db, clock, known):
     [
         (("welcom",), 4, "welcome"),
         (("order.charge",), 4, "order.charge"),
+        (("ops:deploy",), 4, "ops:deploy"),
         (("welcome", "--input", "{"), 2, "--input"),
         (("welcome", "--input", "[1]"), 2, "a list"),
         (("welcome", "--delay", "soon"), 2, "soon"),
@@ -98,7 +100,7 @@ def test_key_queue_delay_and_priority(cli, found, db, clock, known):
     ],
 )
 def test_what_cannot_be_started_is_refused_with_what_to_give_instead(cli, db, known, arguments, code, named):
-    """The steps of flows cannot be started alone."""
+    """The steps of flows cannot be started alone, and neither can ops runs."""
     done = cli("start", *arguments)
 
     assert (done.returncode, done.stdout) == (code, "")
