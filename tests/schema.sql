@@ -1718,6 +1718,11 @@ begin
   perform holdfast.check_size('a result', act_on.result);
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
+    if act_on.event in ('reopened', 'resolved') then  -- these reopen its run: as for a run, its lock comes first
+      perform pg_advisory_xact_lock(holdfast.run_lock(s.run_id))
+         from holdfast.steps s
+        where s.id = act_on.id::bigint and s.run_id is not null and holdfast.matches_any(allowed, s.tenant);
+    end if;
     select s.* into step from holdfast.steps s
      where s.id = act_on.id::bigint
        and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
@@ -17000,21 +17005,12 @@ CREATE FUNCTION rules.check_choice(facts rules.run_facts, only_ids bigint[], wit
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET jit TO 'off'
     AS $$
-declare
-  stray bigint[];
 begin
   if check_choice.only_ids is not null and check_choice.without_ids is not null then
     perform holdfast.refuse('RN005', 'only and without are both set', 'leave one out', 'only');
   end if;
-  stray := array(select u.id from unnest(coalesce(check_choice.only_ids, check_choice.without_ids)) u (id)
-                  where not exists (select from rules.target_values v
-                                     where v.step_id = u.id and v.run_id = facts.run_id)
-                  order by 1 limit 5);
-  if stray <> '{}' then
-    perform holdfast.refuse('RN005', format('run %s has no targets %s', facts.run_id, array_to_string(stray, ', ')),
-                            'rules.rule_targets lists them',
-                            case when check_choice.only_ids is null then 'without' else 'only' end);
-  end if;
+  perform rules.refuse_stray(facts, coalesce(check_choice.only_ids, check_choice.without_ids),
+                             case when check_choice.only_ids is null then 'without' else 'only' end);
 end
 $$;
 
@@ -18345,6 +18341,22 @@ END;
 
 
 --
+-- Name: lock_run(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.lock_run(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform pg_advisory_xact_lock(holdfast.run_lock(r.id))
+     from holdfast.runs r where r.id = facts.run_id and r.queued_at is not null;
+  perform rules.lock_channel(facts);
+end
+$$;
+
+
+--
 -- Name: next_day(timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
 --
 
@@ -18696,7 +18708,7 @@ declare
   more jsonb;
   made record;
 begin
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select f.* into strict undone from rules.run_facts f where f.run_id = facts.run_id;
   perform rules.check_rollback(undone, plan_rollback.only_ids, plan_rollback.without_ids);
   unknown := rules.settle_unknown(undone, plan_rollback.reason, plan_rollback.author);  -- guard: unknown
@@ -19108,6 +19120,30 @@ $$;
 
 
 --
+-- Name: refuse_stray(rules.run_facts, bigint[], text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_stray(facts rules.run_facts, ids bigint[], given_as text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  stray constant bigint[] := array(
+    select u.id from unnest(refuse_stray.ids) u (id)
+     where not exists (select from rules.target_values v where v.step_id = u.id and v.run_id = facts.run_id)
+     order by 1 limit 5);
+begin
+  if stray <> '{}' then
+    perform holdfast.refuse('RN005', format('run %s has no targets %s', facts.run_id,
+                                            array_to_string(stray, ', ', 'null')),
+                            'rules.rule_targets lists them', refuse_stray.given_as);
+  end if;
+end
+$$;
+
+
+--
 -- Name: refuse_unapplied(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
 --
 
@@ -19191,6 +19227,7 @@ declare
 begin
   perform holdfast.check_reason(resolve.reason);
   perform holdfast.check_name('actor', resolve.actor);
+  perform rules.refuse_stray(facts, resolve.targets, 'targets');
   for step in
     select s.* from holdfast.steps s
      where s.id = any (resolve.targets) and s.run_id = facts.run_id order by s.id for update
@@ -19251,7 +19288,7 @@ declare
 begin
   perform rules.check_retry(retry_targets.only_ids, retry_targets.without_ids, retry_targets.classes,
                             retry_targets.reason, retry_targets.actor);
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.state into strict state from holdfast.runs r where r.id = facts.run_id;
   if state not in ('PARTIAL', 'FAILED') then
     perform holdfast.refuse(
@@ -19301,7 +19338,7 @@ begin
   if facts.run_id is null then
     return jsonb_build_object('done', 'the run is no longer there');
   end if;
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.* into strict run from holdfast.runs r where r.id = facts.run_id;
   select f.* into strict facts from rules.run_facts f where f.run_id = run.id;
   select o.run_id into made from rules.run_facts o
@@ -29608,6 +29645,13 @@ REVOKE ALL ON FUNCTION rules.lock_passes(run_id uuid) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION lock_run(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.lock_run(facts rules.run_facts) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION next_day(at timestamp with time zone); Type: ACL; Schema: rules; Owner: -
 --
 
@@ -29793,6 +29837,13 @@ REVOKE ALL ON FUNCTION rules.refuse_change() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION rules.refuse_shared(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_stray(facts rules.run_facts, ids bigint[], given_as text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_stray(facts rules.run_facts, ids bigint[], given_as text) FROM PUBLIC;
 
 
 --
