@@ -1709,6 +1709,11 @@ begin
   perform holdfast.check_size('a result', act_on.result);
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
+    if act_on.event in ('reopened', 'resolved') then  -- these reopen its run: as for a run, its lock comes first
+      perform pg_advisory_xact_lock(holdfast.run_lock(s.run_id))
+         from holdfast.steps s
+        where s.id = act_on.id::bigint and s.run_id is not null and holdfast.matches_any(allowed, s.tenant);
+    end if;
     select s.* into step from holdfast.steps s
      where s.id = act_on.id::bigint
        and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
@@ -12667,21 +12672,29 @@ $$;
 CREATE FUNCTION holdfast.undo_run(run_id uuid, reason text) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  first constant bigint := (select n.step_id from holdfast.run_steps n
+                             where n.run_id = undo_run.run_id order by n.step_id limit 1);
+  last constant bigint := (select n.step_id from holdfast.run_steps n
+                            where n.run_id = undo_run.run_id order by n.step_id desc limit 1);
   failed bigint[];
 begin
   if holdfast.move_runs(array[undo_run.run_id], 'rolled_back', clock) = 0 then
     return false;
   end if;
-  with dead as (
+  with dead as materialized (
     select s.id, s.tenant, s.finished_at
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
+      from holdfast.steps s
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state and t.outcome = 'failed'
-     where n.run_id = undo_run.run_id and s.finished_at is not null),
+     where s.id between first and last and s.run_id = undo_run.run_id and s.finished_at is not null
+       and s.last_event not in ('succeeded', 'cancelled', 'resolved', 'rolled_back')),  -- the predicate of the index
   marked as (
     insert into holdfast.resolutions as x (step_id, tenant, resolved_at, actor, reason)
     select d.id, d.tenant, greatest(clock, d.finished_at), actor, undo_run.reason from dead d
@@ -17207,21 +17220,12 @@ CREATE FUNCTION rules.check_choice(facts rules.run_facts, only_ids bigint[], wit
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET jit TO 'off'
     AS $$
-declare
-  stray bigint[];
 begin
   if check_choice.only_ids is not null and check_choice.without_ids is not null then
     perform holdfast.refuse('RN005', 'only and without are both set', 'leave one out', 'only');
   end if;
-  stray := array(select u.id from unnest(coalesce(check_choice.only_ids, check_choice.without_ids)) u (id)
-                  where not exists (select from rules.target_values v
-                                     where v.step_id = u.id and v.run_id = facts.run_id)
-                  order by 1 limit 5);
-  if stray <> '{}' then
-    perform holdfast.refuse('RN005', format('run %s has no targets %s', facts.run_id, array_to_string(stray, ', ')),
-                            'rules.rule_targets lists them',
-                            case when check_choice.only_ids is null then 'without' else 'only' end);
-  end if;
+  perform rules.refuse_stray(facts, coalesce(check_choice.only_ids, check_choice.without_ids),
+                             case when check_choice.only_ids is null then 'without' else 'only' end);
 end
 $$;
 
@@ -18552,6 +18556,22 @@ END;
 
 
 --
+-- Name: lock_run(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.lock_run(facts rules.run_facts) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform pg_advisory_xact_lock(holdfast.run_lock(r.id))
+     from holdfast.runs r where r.id = facts.run_id and r.queued_at is not null;
+  perform rules.lock_channel(facts);
+end
+$$;
+
+
+--
 -- Name: next_day(timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
 --
 
@@ -18903,7 +18923,7 @@ declare
   more jsonb;
   made record;
 begin
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select f.* into strict undone from rules.run_facts f where f.run_id = facts.run_id;
   perform rules.check_rollback(undone, plan_rollback.only_ids, plan_rollback.without_ids);
   unknown := rules.settle_unknown(undone, plan_rollback.reason, plan_rollback.author);  -- guard: unknown
@@ -19042,13 +19062,16 @@ CREATE FUNCTION rules.reconcile(run_id uuid, correct boolean DEFAULT false, reas
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  facts constant rules.run_facts := rules.facts_to_change(reconcile.run_id);
-  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  facts rules.run_facts := rules.facts_to_change(reconcile.run_id);
+  run holdfast.runs;
   made uuid;
 begin
   perform holdfast.check_reason(reconcile.reason);
   perform holdfast.check_name('actor', reconcile.actor);
   perform rules.check_channel(facts.channel, facts.tenant);
+  -- Locked, so that retention does not remove the run before its pass is there.
+  select r.* into run from holdfast.runs r where r.id = facts.run_id for key share;  -- guard: kept
+  facts := rules.facts_to_change(reconcile.run_id);
   if run.queued_at is null or (run.succeeded <= facts.rolled_back and rules.count_unknown(run.id) = 0) then
     perform holdfast.refuse('RN010', format('run %s is %s and has no price to check', run.id, run.state),
                             'reconcile a run that was applied', run.id::text);
@@ -19315,6 +19338,30 @@ $$;
 
 
 --
+-- Name: refuse_stray(rules.run_facts, bigint[], text); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.refuse_stray(facts rules.run_facts, ids bigint[], given_as text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+declare
+  stray constant bigint[] := array(
+    select u.id from unnest(refuse_stray.ids) u (id)
+     where not exists (select from rules.target_values v where v.step_id = u.id and v.run_id = facts.run_id)
+     order by 1 limit 5);
+begin
+  if stray <> '{}' then
+    perform holdfast.refuse('RN005', format('run %s has no targets %s', facts.run_id,
+                                            array_to_string(stray, ', ', 'null')),
+                            'rules.rule_targets lists them', refuse_stray.given_as);
+  end if;
+end
+$$;
+
+
+--
 -- Name: refuse_unapplied(rules.run_facts); Type: FUNCTION; Schema: rules; Owner: -
 --
 
@@ -19398,6 +19445,7 @@ declare
 begin
   perform holdfast.check_reason(resolve.reason);
   perform holdfast.check_name('actor', resolve.actor);
+  perform rules.refuse_stray(facts, resolve.targets, 'targets');
   for step in
     select s.* from holdfast.steps s
      where s.id = any (resolve.targets) and s.run_id = facts.run_id order by s.id for update
@@ -19458,7 +19506,7 @@ declare
 begin
   perform rules.check_retry(retry_targets.only_ids, retry_targets.without_ids, retry_targets.classes,
                             retry_targets.reason, retry_targets.actor);
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.state into strict state from holdfast.runs r where r.id = facts.run_id;
   if state not in ('PARTIAL', 'FAILED') then
     perform holdfast.refuse(
@@ -19508,7 +19556,7 @@ begin
   if facts.run_id is null then
     return jsonb_build_object('done', 'the run is no longer there');
   end if;
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.* into strict run from holdfast.runs r where r.id = facts.run_id;
   select f.* into strict facts from rules.run_facts f where f.run_id = run.id;
   select o.run_id into made from rules.run_facts o
@@ -29931,6 +29979,13 @@ REVOKE ALL ON FUNCTION rules.lock_passes(run_id uuid) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION lock_run(facts rules.run_facts); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.lock_run(facts rules.run_facts) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION next_day(at timestamp with time zone); Type: ACL; Schema: rules; Owner: -
 --
 
@@ -30116,6 +30171,13 @@ REVOKE ALL ON FUNCTION rules.refuse_change() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION rules.refuse_shared(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_stray(facts rules.run_facts, ids bigint[], given_as text); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.refuse_stray(facts rules.run_facts, ids bigint[], given_as text) FROM PUBLIC;
 
 
 --

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from kernel.limits import limit
 from kernel.meeting import failures, meet
 from kernel.steps import start, value
-from rules.plans import applied, claim, previewed, status, statuses
+from rules.plans import applied, claim, fails, ids, previewed, status, statuses, work
 
 DB = Connection[Any]
 pytestmark = pytest.mark.own_database  # a trigger is their gate
@@ -101,3 +101,19 @@ def test_a_claim_that_halted_a_step_waits_for_no_limit(db: DB, dsn: str) -> None
     answers = meet(db, dsn, "after update on holdfast.steps", claims, partial(settles, held))
 
     assert (failures(answers), answers[1]) == ([], [("succeeded",)])
+
+
+@pytest.mark.parametrize("is_step", [False, True], ids=["run", "step"])
+def test_a_retry_by_the_kernel_meets_one_by_the_face(db: DB, dsn: str, is_step: bool) -> None:
+    run_id = opened(db, 2)
+    work(db, fails("SKU-2"))
+    retried = str(ids(db, run_id)[1] if is_step else run_id)
+
+    answers = meet(
+        db, dsn, "after update on holdfast.runs",
+        lambda own: value(own, "select holdfast.retry(%s)", retried),
+        lambda own: own.execute("select * from rules.retry_failed(%s)", [run_id]).fetchall(),
+    )  # fmt: skip
+
+    assert failures(answers) == ["RN010"]  # the later one finds the run open
+    assert (status(db, run_id), statuses(db, run_id)) == ("APPLYING", ["APPLIED", "QUEUED"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection
 
@@ -320,9 +321,26 @@ def test_the_dead_letter_is_a_report_that_changes_nothing(db: DB, clock: Clock) 
     assert value(db, listed) == report["total"]
 
     second = ids(db, run_id)[1]
-    assert called(db, "resolve", run_id=run_id, targets=[second, 7], reason="gone") == [{"resolve": second}]
+    assert called(db, "resolve", run_id=run_id, targets=[second], reason="gone") == [{"resolve": second}]
     assert value(db, "select rules.dlq_report('p1')")["total"] == value(db, listed) == 2
     assert statuses(db, run_id).count("FAILED") == 3
+
+
+def test_a_resolve_that_names_a_target_of_another_run_is_refused_and_marks_nothing(db: DB) -> None:
+    run_id, other_id = previewed(db, 2), previewed(db, 2, channel="other")
+    for each in (run_id, other_id):
+        applied(db, each)
+    work(db, fails("SKU-2"))
+    first, second = ids(db, run_id)
+    stray = ids(db, other_id)[1]
+
+    with pytest.raises(psycopg.Error) as exc_info, db.transaction():
+        called(db, "resolve", run_id=run_id, targets=[first, second, stray])
+
+    error = exc_info.value
+    assert (error.sqlstate, str(error.diag.message_primary).endswith(f" {stray}")) == ("RN005", True)
+    assert value(db, "select count(*) from holdfast.resolutions") == 0
+    assert called(db, "resolve", run_id=run_id, targets=[first, second]) == [{"resolve": second}]
 
 
 def test_a_target_that_was_resolved_retried_and_failed_again_can_be_resolved_again(db: DB, clock: Clock) -> None:

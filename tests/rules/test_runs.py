@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast
-from holdfast.errors import BadInput, NotFound, RunFailed, RunPartial, TooLarge, WrongState
+from holdfast.errors import BadInput, NotFound, RunFailed, RunPartial, TooLarge, WaitTimedOut, WrongState
 from holdfast.rules import Guard, Price, Rule, everything, item, percent, rule_from_csv, set_to, tag
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.table import Table
@@ -85,6 +86,19 @@ def test_a_preview_writes_nothing_outside_and_apply_writes_the_plan(
     assert prices(shop) == {**before, "P2": 18, "P4": 36, "P6": 54}
     assert [log_of(shop, sku) for sku in ("P1", "P2")] == [[], [18]]
     assert run.apply().summary.counts["applied"] == 3  # the same as applying once
+
+
+def test_the_result_of_a_run_that_nobody_applied_is_refused(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
+    run = hf.rules.preview(TENTH, channel="shop")
+
+    with pytest.raises(WrongState) as exc_info:
+        run.result(timeout=10)
+
+    assert exc_info.value.where == str(run.id)
+    assert f"rules apply {run.id}" in str(exc_info.value.next)
+    run.apply(at=datetime.now(UTC) + timedelta(hours=1))
+    with pytest.raises(WaitTimedOut):  # the clock will apply it
+        run.result(timeout=0)
 
 
 def test_an_item_edited_by_hand_is_stale_and_never_overwritten(

@@ -17,7 +17,7 @@ from psycopg import Connection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, OutsideError
 from holdfast.handlers.registry import Registry
-from holdfast.kernel.call import check_names
+from holdfast.kernel.call import Executor, check_names
 from holdfast.rules.language.evaluate import Refusal
 from holdfast.rules.language.items import Item
 from holdfast.rules.language.money import Price, decimal
@@ -154,6 +154,12 @@ class Registered:
             return 1.0 if self.channel.compares else 2.0
         except OutsideError:
             return 2.0
+
+
+class AppExecutor(Executor, Protocol):
+    """An executor that knows the app's channels."""
+
+    registry: Registry
 
 
 def channels_of(registry: Registry) -> dict[str, Registered]:

@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from holdfast.durations import Duration
 from holdfast.errors import HoldfastError, RunFailed, RunPartial, WrongState
-from holdfast.handlers.registry import Registry
 from holdfast.kernel.call import Executor
 from holdfast.kernel.handle import Ended, Handle, Plan, checked_reason
 from holdfast.kernel.run_handle import RunHandle
 from holdfast.rules import calls, clock_calls, reads, reconcile_calls, rollback
 from holdfast.rules.calls import RetriedTarget
-from holdfast.rules.channel import Registered, channels_of
+from holdfast.rules.channel import AppExecutor, Registered, channels_of
 from holdfast.rules.chosen import Chosen, check_apply, check_classes, check_status, checked_run_id, numbers
 from holdfast.rules.language.explain import Explanation
 from holdfast.rules.pass_handle import MismatchRow, PassHandle, ReconciliationRow, mismatches, passes_of
@@ -263,6 +262,11 @@ class RuleRun(RunHandle[RuleRunRow]):
         """Return targets by their numbers; texts are ids of items."""
         return numbers(self._executor, self._id, chosen, where)
 
+    def _result(self, timeout: Duration | None) -> Plan[RuleRunRow]:
+        with self._executor.connection() as connection:
+            reads.check_applied(connection, self._id)
+        return (yield from super()._result(timeout))
+
     def _value(self, stored: Any) -> Plan[RuleRunRow]:  # noqa: ARG002 - the run itself is the result
         yield from ()
         return self.summary
@@ -284,12 +288,6 @@ class RuleRun(RunHandle[RuleRunRow]):
         error = yield from super()._failure(ended)
         error.next = f"see the failed targets: holdfast rules targets {self._id} --status FAILED"
         return error
-
-
-class AppExecutor(Executor, Protocol):
-    """An executor that knows the app's channels."""
-
-    registry: Registry
 
 
 def by_id(executor: AppExecutor, run_id: UUID | str) -> RuleRun:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, WrongState
 from holdfast.kernel.query import Query, query, query_one
 from holdfast.rules.rows import (
     ChannelRow,
@@ -56,6 +56,12 @@ _PAGE: LiteralString = """
  order by numbers.id limit %(most)s
 """
 _NUMBERED: LiteralString = "unnest(%(numbers)s::bigint[]) numbers (id)"
+_IDLE: LiteralString = """
+select r.queued_at is null and not exists (
+         select from holdfast.schedule_list s
+          where s.tenant = r.tenant_id and s.name = 'rules:apply:' || r.id and s.ended_at is null) as is_idle
+  from rules.rule_runs r where r.id = %(run_id)s
+"""
 _LATER: LiteralString = """
 select u.item_id, l.rule_run_id as run_id, (l.new_json ->> 'unit_amount')::bigint as unit_amount, l.changed_at as at
   from rules.rule_runs r
@@ -85,6 +91,15 @@ def run_of(connection: Connection[Any], run_id: UUID) -> RuleRunRow:
     if run is None:
         raise NotFound(f"there is no rule run {run_id}", where=str(run_id), next="list them: holdfast rules list")
     return run
+
+
+def check_applied(connection: Connection[Any], run_id: UUID) -> None:
+    """Raise WrongState for a run that nobody applied, now or by the clock: it would be waited for in vain."""
+    if query_one(connection, Query(_IDLE, bool, {"run_id": run_id})):
+        raise WrongState(
+            f"run {run_id} is a preview and has no result", where=str(run_id),
+            next=f"apply it: run.apply(), or holdfast rules apply {run_id}",
+        )  # fmt: skip
 
 
 def newest_runs(connection: Connection[Any], *, status: str | None, rule: str | None, most: int) -> list[RuleRunRow]:

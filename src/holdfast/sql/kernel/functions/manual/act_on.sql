@@ -18,6 +18,11 @@ begin
   perform holdfast.check_size('a result', act_on.result);
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
+    if act_on.event in ('reopened', 'resolved') then  -- these reopen its run: as for a run, its lock comes first
+      perform pg_advisory_xact_lock(holdfast.run_lock(s.run_id))
+         from holdfast.steps s
+        where s.id = act_on.id::bigint and s.run_id is not null and holdfast.matches_any(allowed, s.tenant);
+    end if;
     select s.* into step from holdfast.steps s
      where s.id = act_on.id::bigint
        and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant

@@ -15,7 +15,7 @@ declare
 begin
   perform rules.check_retry(retry_targets.only_ids, retry_targets.without_ids, retry_targets.classes,
                             retry_targets.reason, retry_targets.actor);
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.state into strict state from holdfast.runs r where r.id = facts.run_id;
   if state not in ('PARTIAL', 'FAILED') then
     perform holdfast.refuse(

@@ -13,7 +13,7 @@ declare
   more jsonb;
   made record;
 begin
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select f.* into strict undone from rules.run_facts f where f.run_id = facts.run_id;
   perform rules.check_rollback(undone, plan_rollback.only_ids, plan_rollback.without_ids);
   unknown := rules.settle_unknown(undone, plan_rollback.reason, plan_rollback.author);  -- guard: unknown

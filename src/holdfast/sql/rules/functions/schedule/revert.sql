@@ -21,7 +21,7 @@ begin
   if facts.run_id is null then
     return jsonb_build_object('done', 'the run is no longer there');
   end if;
-  perform rules.lock_channel(facts);
+  perform rules.lock_run(facts);
   select r.* into strict run from holdfast.runs r where r.id = facts.run_id;
   select f.* into strict facts from rules.run_facts f where f.run_id = run.id;
   select o.run_id into made from rules.run_facts o
