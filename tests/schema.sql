@@ -29248,16 +29248,6 @@ REVOKE ALL ON FUNCTION ops.new_environment(tenant text, project_id text, name te
 
 
 --
--- Name: TABLE pruned_runs; Type: ACL; Schema: ops; Owner: -
---
-
-GRANT SELECT ON TABLE ops.pruned_runs TO hf_producer;
-GRANT SELECT ON TABLE ops.pruned_runs TO hf_worker;
-GRANT SELECT ON TABLE ops.pruned_runs TO hf_reader;
-GRANT SELECT ON TABLE ops.pruned_runs TO hf_operator;
-
-
---
 -- Name: TABLE run_approvals; Type: ACL; Schema: ops; Owner: -
 --
 

@@ -19,5 +19,5 @@ begin
 end
 $$;
 grant select on ops.known_projects, ops.known_environments, ops.settings, ops.run_facts, ops.run_artifacts,
-  ops.run_approvals, ops.deliveries, ops.pruned_runs
+  ops.run_approvals, ops.deliveries
   to hf_producer, hf_worker, hf_reader, hf_operator;
