@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,3 +168,20 @@ def test_options_of_the_command_reach_the_shop(tmp_path: Path) -> None:
         with pytest.raises(RateLimited) as limited:
             _ = [http.call("GET", f"{running.url}/health", **sent) for _ in range(5)]
         assert (health["compares"], limited.value.code, running.happened()) == (False, "THROTTLED", {"reset": 0})
+
+
+def test_a_shop_whose_output_is_piped_names_its_address_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast", "sim", "shop", "--items", "1", "--port", "0"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [*command, "--log", str(tmp_path / "shop.jsonl")], stdout=subprocess.PIPE, text=True, env=buffered
+    ) as process:
+        hurry = threading.Timer(30, process.terminate)  # a line that is not flushed would never come
+        hurry.start()
+        try:
+            assert process.stdout is not None
+            assert "http://127.0.0.1:" in process.stdout.readline()
+            assert not hurry.finished.is_set()
+        finally:
+            hurry.cancel()
+            process.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,7 @@ def shop(
 ) -> None:
     """Serve a simulated shop that speaks the protocol of the HTTP channel, until it is interrupted.
 
-    Faults are chosen by name, share, count and seed, here or later over /_sim. The log has every value of every item.
+    Faults are chosen by name, share, count and seed, here or later over /_sim. The log has every price of every item.
 
     Examples:
 
@@ -58,6 +59,7 @@ def shop(
             data_line({"url": url, "items": items, "log": str(log)})
         else:
             data(f"simulated shop with {items} items at {url}; it logs to {log}")
+            sys.stdout.flush()  # somebody may wait for the address
 
     try:
         serve(Shop(items, written, faults=faults, compares=not is_blind, rate=rate, token=token), port, announce)

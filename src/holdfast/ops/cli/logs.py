@@ -108,7 +108,6 @@ def wait(
             where=row.run_id,
             next=f"it continues, follow it with: holdfast ops logs -f {row.run_id}",
         )
-    say(f"{row.run_id}: {row.status}")
     raise typer.Exit(SUCCEEDED if row.status == "success" else FAILED)
 
 
