@@ -12549,21 +12549,29 @@ $$;
 CREATE FUNCTION holdfast.undo_run(run_id uuid, reason text) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  first constant bigint := (select n.step_id from holdfast.run_steps n
+                             where n.run_id = undo_run.run_id order by n.step_id limit 1);
+  last constant bigint := (select n.step_id from holdfast.run_steps n
+                            where n.run_id = undo_run.run_id order by n.step_id desc limit 1);
   failed bigint[];
 begin
   if holdfast.move_runs(array[undo_run.run_id], 'rolled_back', clock) = 0 then
     return false;
   end if;
-  with dead as (
+  with dead as materialized (
     select s.id, s.tenant, s.finished_at
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
+      from holdfast.steps s
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state and t.outcome = 'failed'
-     where n.run_id = undo_run.run_id and s.finished_at is not null),
+     where s.id between first and last and s.run_id = undo_run.run_id and s.finished_at is not null
+       and s.last_event not in ('succeeded', 'cancelled', 'resolved', 'rolled_back')),  -- the predicate of the index
   marked as (
     insert into holdfast.resolutions as x (step_id, tenant, resolved_at, actor, reason)
     select d.id, d.tenant, greatest(clock, d.finished_at), actor, undo_run.reason from dead d
@@ -18661,6 +18669,7 @@ CREATE FUNCTION rules.plan_revert(facts rules.run_facts, task_id bigint, reason 
 declare
   made uuid;
   message text;
+  other text;
 begin
   begin
     select p.rollback_id into strict made
@@ -18670,13 +18679,16 @@ begin
      where f.run_id = made;
     perform rules.queue_as_scheduler(made, plan_revert.reason);
   exception when sqlstate 'RN010' then
-    get stacked diagnostics message = message_text;
+    get stacked diagnostics message = message_text, other = column_name;
   end;
   if message is null then
     return jsonb_build_object('rollback_id', made);
   end if;
-  perform rules.write_waiting(facts, format('%s:revert:waiting', facts.run_id), message);
-  return jsonb_build_object('waits', message);
+  if exists (select from rules.run_facts o where o.run_id::text = other and o.undoes is distinct from facts.run_id) then
+    message := format('run %s is open and has some of its items', other);  -- not of a plan that is gone again
+  end if;
+  perform rules.write_waiting(facts, format('%s:revert:waiting:%s', facts.run_id, other), message);
+  return jsonb_build_object('waits', message, 'waits_for', other);
 end
 $$;
 
@@ -18835,13 +18847,16 @@ CREATE FUNCTION rules.reconcile(run_id uuid, correct boolean DEFAULT false, reas
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  facts constant rules.run_facts := rules.facts_to_change(reconcile.run_id);
-  run constant holdfast.runs := (select r from holdfast.runs r where r.id = facts.run_id);
+  facts rules.run_facts := rules.facts_to_change(reconcile.run_id);
+  run holdfast.runs;
   made uuid;
 begin
   perform holdfast.check_reason(reconcile.reason);
   perform holdfast.check_name('actor', reconcile.actor);
   perform rules.check_channel(facts.channel, facts.tenant);
+  -- Locked, so that retention does not remove the run before its pass is there.
+  select r.* into run from holdfast.runs r where r.id = facts.run_id for key share;  -- guard: kept
+  facts := rules.facts_to_change(reconcile.run_id);
   if run.queued_at is null or (run.succeeded <= facts.rolled_back and rules.count_unknown(run.id) = 0) then
     perform holdfast.refuse('RN010', format('run %s is %s and has no price to check', run.id, run.state),
                             'reconcile a run that was applied', run.id::text);
@@ -19313,7 +19328,7 @@ begin
     if run.halt is distinct from 'stopped' and not facts.is_settling then
       perform holdfast.halt_run(run.id, 'stopped', reason, 'scheduler');
     end if;
-    return jsonb_build_object('waits', format('run %s is being stopped', run.id));
+    return jsonb_build_object('waits', format('run %s is being stopped', run.id), 'waits_for', run.id);
   end if;
   unknown := rules.count_unknown(run.id);
   if run.state in ('PREVIEW', 'ROLLED_BACK') or (run.succeeded <= facts.rolled_back and unknown = 0) then
@@ -23749,6 +23764,13 @@ CREATE TRIGGER takes_stale_runs INSTEAD OF UPDATE ON ops.runs FOR EACH ROW EXECU
 
 
 --
+-- Name: findings stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE UPDATE ON rules.findings FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
 -- Name: ledger stays; Type: TRIGGER; Schema: rules; Owner: -
 --
 
@@ -23781,6 +23803,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON rules.stored_events FOR EACH ROW
 --
 
 CREATE TRIGGER stays BEFORE UPDATE ON rules.target_values FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: findings stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.findings FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
 
 
 --
