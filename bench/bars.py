@@ -127,6 +127,21 @@ BARS = (
         )
         for who in ("previewer", "worker")
     ),
+    Bar(
+        "apply to a simulated shop, to its two parts", "rules", "apply to a shop", 0.7, ("baseline", "apply to a shop")
+    ),
+    Bar("rollback, to the apply beside it", "rules", "rollback", 0.75, ("holdfast", "apply to a shop")),
+    Bar("a pass, to its reads by hand", "rules", "pass", 0.7, ("baseline", "pass")),
+    Bar("50 calls a second over 4 workers, begun a second", "rules", "50 calls/s over 4 workers", 48.5),
+    Bar("429 from a shop whose limit is kept, after a second", "rules", "429 after a second", 0.0, at_most=True),
+    Bar(
+        "newest change of each item beside 100 times as many changes, to as many",
+        "rules",
+        "newest, many changes",
+        3.0,
+        ("holdfast", "newest, few changes"),
+        at_most=True,
+    ),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",

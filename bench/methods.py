@@ -35,7 +35,10 @@ HOW = {
     "rules": "A table of prices is previewed by a process of its own, against bare COPYs of the rows that this writes, one table after the other, into tables "
     "of the same shape with the same indexes. An apply by one worker, from its first claim to its end, against its two parts one after the other: the same "
     "UPDATEs by hand and a drain of as many no-op steps with a batch handler. A run of 100 targets alone and beside the large run, from its apply to its end. "
-    "After a pause or a stop the seconds until the last target ended that had begun.",
+    "After a pause or a stop the seconds until the last target ended that had begun. The same apply to a simulated shop, whose calls are made by hand with the "
+    "channel itself, one after the other; a rollback of it, and a pass over it against its reads by hand. Four workers share a limit of 50 calls a second to a "
+    "shop that refuses more, counted from its log after the first second. The newest change of each item is looked up as a pass does, beside as many changes as "
+    "items and beside a hundred times as many.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",
     "cost": "The loop of the section above on databases which the bench has altered for itself: without the guard, without the journal, "

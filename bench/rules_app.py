@@ -1,8 +1,9 @@
-"""The app of the section `rules`: a table of prices as a channel, a no-op with a batch, and a previewer as a process."""
+"""The app of the section `rules`: a table of prices and a shop as channels, a no-op with a batch, and a previewer as a process."""
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -11,12 +12,18 @@ from dataclasses import dataclass
 from holdfast import Holdfast
 from holdfast.handlers.batch import Batch
 from holdfast.rules import Rule, percent, tag
+from holdfast.rules.http import HttpChannel
 from holdfast.rules.table import Table
 
 BATCH = 250
 
 hf = Holdfast()
 hf.rules.channel("shop", Table("shop.products", key="sku", price="price", tags="tags", currency="EUR"), batch=BATCH)
+if "OUTLET_URL" in os.environ:  # a simulated shop, with a limit if there is one
+    rate = os.environ.get("OUTLET_RATE")
+    limit = {} if rate is None else {"rate": float(rate), "per": 1, "burst": float(os.environ["OUTLET_BURST"])}
+    size = int(os.environ.get("OUTLET_BATCH", BATCH))
+    hf.rules.channel("outlet", HttpChannel(os.environ["OUTLET_URL"]), batch=size, **limit)
 
 
 @dataclass

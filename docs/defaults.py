@@ -13,6 +13,7 @@ from holdfast.config import Config
 from holdfast.flow.backoff import Backoff
 from holdfast.ingest.settings import Settings
 from holdfast.models import DEFAULT_LEASE
+from holdfast.rules.api import BREAKER_AFTER, BREAKER_FOR
 
 OPENING = """\
 # Defaults
@@ -116,6 +117,17 @@ def backoff(name: str) -> Read:
     return lambda _: getattr(Backoff(), name)
 
 
+def interval(function: str, pattern: str) -> Read:
+    """Read an interval that is written in a function of `rules`."""
+    statement = "select (regexp_match(p.prosrc, %s))[1]::interval from pg_catalog.pg_proc p where p.oid = %s::regproc"
+
+    def read(connection: Connection[Any]) -> Any:
+        row = connection.execute(statement, [pattern, f"rules.{function}"]).fetchone()
+        return None if row is None else row[0]
+
+    return read
+
+
 def delay(name: str) -> Read:
     """Read one of its delays."""
     return lambda _: getattr(Backoff().reenqueue_delays, name)
@@ -133,6 +145,14 @@ DOCUMENTED = (
                policy("rules.target", "jitter::float8")),
     Documented("A-43", "000", "113", "all five retry parameters", "configurable", "`holdfast.define_policy`",
                lambda _: "configurable"),
+    Documented("A-56", "000", "203", "first and longest wait after a rate limit", "16 s, 64 s", "policy `rules.429`",
+               lambda db: (policy("rules.429", "base")(db), policy("rules.429", "longest")(db))),
+    Documented("A-59", "000", "397", "rate limits in a row that open the breaker, and its pause", "more than 5, 60 s",
+               "`hf.rules.channel(breaker_after=…)`", lambda _: (f"more than {BREAKER_AFTER - 1}", f"{BREAKER_FOR} s")),
+    Documented("A-79", "000", "304", "delayed pass, after the end of a run", "3600 s", "fixed",
+               interval("plan_passes", "'delayed', run.finished_at \\+ interval '([^']+)'")),
+    Documented("A-80", "000", "305", "daily passes, days after the end of a run", "30", "fixed",
+               lambda db: interval("record_passes", "run.finished_at \\+ interval '([^']+)'")(db).days),
     Documented("A-64", "000", "222", "timeout of a channel", "a parameter", "`hf.rules.channel`",
                lambda _: "a parameter"),
     Documented("P-23", "001", "34, 82", "raw records per batch", "2000", "`hf.ingest(batch=…)`", feed("batch")),

@@ -18888,6 +18888,7 @@ CREATE FUNCTION rules.plan_revert(facts rules.run_facts, task_id bigint, reason 
 declare
   made uuid;
   message text;
+  other text;
 begin
   begin
     select p.rollback_id into strict made
@@ -18897,13 +18898,16 @@ begin
      where f.run_id = made;
     perform rules.queue_as_scheduler(made, plan_revert.reason);
   exception when sqlstate 'RN010' then
-    get stacked diagnostics message = message_text;
+    get stacked diagnostics message = message_text, other = column_name;
   end;
   if message is null then
     return jsonb_build_object('rollback_id', made);
   end if;
-  perform rules.write_waiting(facts, format('%s:revert:waiting', facts.run_id), message);
-  return jsonb_build_object('waits', message);
+  if exists (select from rules.run_facts o where o.run_id::text = other and o.undoes is distinct from facts.run_id) then
+    message := format('run %s is open and has some of its items', other);  -- not of a plan that is gone again
+  end if;
+  perform rules.write_waiting(facts, format('%s:revert:waiting:%s', facts.run_id, other), message);
+  return jsonb_build_object('waits', message, 'waits_for', other);
 end
 $$;
 
@@ -19568,7 +19572,7 @@ begin
     if run.halt is distinct from 'stopped' and not facts.is_settling then
       perform holdfast.halt_run(run.id, 'stopped', reason, 'scheduler');
     end if;
-    return jsonb_build_object('waits', format('run %s is being stopped', run.id));
+    return jsonb_build_object('waits', format('run %s is being stopped', run.id), 'waits_for', run.id);
   end if;
   unknown := rules.count_unknown(run.id);
   if run.state in ('PREVIEW', 'ROLLED_BACK') or (run.succeeded <= facts.rolled_back and unknown = 0) then
@@ -24048,6 +24052,13 @@ CREATE TRIGGER takes_stale_runs INSTEAD OF UPDATE ON ops.runs FOR EACH ROW EXECU
 
 
 --
+-- Name: findings stays; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE UPDATE ON rules.findings FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
 -- Name: ledger stays; Type: TRIGGER; Schema: rules; Owner: -
 --
 
@@ -24080,6 +24091,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON rules.stored_events FOR EACH ROW
 --
 
 CREATE TRIGGER stays BEFORE UPDATE ON rules.target_values FOR EACH ROW EXECUTE FUNCTION rules.refuse_change();
+
+
+--
+-- Name: findings stays_whole; Type: TRIGGER; Schema: rules; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON rules.findings FOR EACH STATEMENT EXECUTE FUNCTION rules.refuse_change();
 
 
 --

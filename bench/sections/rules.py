@@ -68,6 +68,8 @@ select extract(epoch from coalesce(max(s.finished_at), min(c.at)) - min(c.at))
 
 def measure(bench: Bench) -> None:
     """Preview many items, and apply some of them, each in a database of its own."""
+    import outlets  # it uses this module
+
     bench.asked = [engine for engine in bench.asked if engine.name == "holdfast"]
     many = max(LEAST, bench.tasks or bench.size(1_000_000, LEAST))
     some = bench.tasks or bench.size(100_000, 10_000)
@@ -75,6 +77,7 @@ def measure(bench: Bench) -> None:
         with bench.attempt(engine):
             large_run(bench, number, many)
             applied(bench, number, some)
+            outlets.measure(bench, number, some)
 
 
 def shop(bench: Bench, name: str, count: int) -> str:
@@ -206,10 +209,11 @@ def copied(bench: Bench, dsn: str, count: int) -> float:
 
 
 @contextmanager
-def worker(dsn: str, queue: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(dsn: str, queue: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker, and wait until it has claimed or sleeps."""
     command = [sys.executable, "-m", "holdfast", "worker", "--app", "rules_app:hf", "--queue", queue]
-    with subprocess.Popen(command, env=_environment(dsn), stderr=subprocess.DEVNULL) as process:
+    environment = {**_environment(dsn), **settings}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         try:
             with psycopg.connect(dsn, autocommit=True) as db:
                 known = "select exists (select from holdfast.workers)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -183,3 +184,18 @@ def test_drift_is_found_listed_and_part_of_an_items_history(cli, found, shop, ds
     assert {each["kind"] for each in stands["passes"]} == {"immediate", "delayed", "daily", "manual"}
     assert stands["actions"] == ["rollback", "reconcile"]
     assert "1 differ" in cli("rules", "status", run_id).stdout
+
+
+def test_status_shows_when_the_clock_applies_and_undoes_a_run(cli, found, shop):
+    """A-120: the times of a change that ends by itself"""
+    run_id = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf")["ruleRunId"]
+    begins, ends = (datetime.now(UTC) + timedelta(hours=hours) for hours in (1, 2))
+    done = cli("rules", "apply", run_id, "--at", begins.isoformat(), "--revert-at", ends.isoformat())
+    assert done.returncode == 0, done.stderr
+
+    times = found("rules", "status", run_id)["times"]
+    assert [(each["what"], datetime.fromisoformat(each["at"]), each["waits"]) for each in times] == [
+        ("apply", begins, None),
+        ("revert", ends, None),
+    ]
+    assert f"{begins:%Y-%m-%d %H:%M} UTC" in cli("rules", "status", run_id).stdout

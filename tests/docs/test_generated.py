@@ -58,7 +58,7 @@ def test_every_documented_default_is_the_one_that_is_used(db: Connection[Any]) -
 
 @pytest.mark.one_server
 def test_no_parameter_of_the_requirements_is_left_out(db: Connection[Any]) -> None:
-    """X-12: every row of kind P, where the requirements are at hand."""
+    """X-12: every row of kind P at least, where the requirements are at hand."""
     ledger = DOCS.parents[1] / "shared" / "requirements"
     if not ledger.is_dir():
         pytest.skip("the requirements are not part of the repository")
@@ -68,7 +68,7 @@ def test_no_parameter_of_the_requirements_is_left_out(db: Connection[Any]) -> No
         for row in re.finditer(r"^\| ([A-Z]-\d+) \| [^|]+ \| P \|", file.read_text("utf-8"), re.MULTILINE)
     }
 
-    assert wanted == {each.id for each in generator().defaults.DOCUMENTED}
+    assert wanted <= {each.id for each in generator().defaults.DOCUMENTED}
 
 
 @pytest.mark.one_server

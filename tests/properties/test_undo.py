@@ -1,4 +1,4 @@
-"""Random faults of a channel, rollbacks and passes beside applies, retries and edits, held against a model."""
+"""Random faults of a channel, rollbacks, passes and corrections beside applies and edits, held against a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def database(dsn: str) -> Iterator[Database]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.long)], ids=["few", "many"])
 def test_what_is_undone_is_undone(database: Database, examples: int) -> None:
-    """A-08, A-17, A-18, A-29, A-35, A-81, A-123, A-124, C-06, C-07, C-12, R27"""
+    """A-08, A-17, A-18, A-29, A-35, A-81, A-83, A-123, A-124, C-06, C-07, C-12, R27"""
 
     def undo() -> Undo:  # a failure prints a @reproduce_failure(…): it goes here
         return Undo(database)
@@ -78,6 +78,41 @@ def of_a_rollback(machine: Undo) -> None:
     assert [each.state for each in machine.runs.values()] == ["ROLLED_BACK", "ROLLED_BACK", "APPLIED"]
 
 
+def of_a_correction(machine: Undo) -> None:
+    """A correction that waits for a person, and another edit meanwhile: its plan is stale."""
+    _sold(machine)
+    machine.edit("SKU-1", gone=False)
+    machine.reconcile(0, corrects=True, is_safe=False)
+    machine.edit("SKU-1", gone=False)
+    machine.apply(0, None, None, leaves=False)
+    machine.claim(1)
+    machine.call(0, "settled")
+    assert [each.state for each in machine.runs.values()] == ["APPLIED", "FAILED"]
+
+
+def after_a_correction(machine: Undo) -> None:
+    """A correction supersedes the run that it corrects: a later edit is its drift, and no longer the run's."""
+    _sold(machine)
+    machine.edit("SKU-1", gone=False)
+    machine.reconcile(0, corrects=True, is_safe=True)
+    machine.claim(1)
+    machine.call(0, "settled")
+    assert [each.state for each in machine.runs.values()] == ["APPLIED", "APPLIED"]
+    machine.edit("SKU-1", gone=False)
+    machine.reconcile(0)
+    machine.reconcile(1)
+
+
+def of_items_in_an_open_run(machine: Undo) -> None:
+    """A correction beside an open run with its item waits for a person."""
+    _sold(machine)
+    machine.edit("SKU-1", gone=False)
+    machine.preview({"SKU-1"})
+    machine.apply(0, None, None, leaves=False)
+    machine.reconcile(0, corrects=True, is_safe=True)
+    assert [each.state for each in machine.runs.values()] == ["APPLIED", "QUEUED", "PREVIEW"]
+
+
 def _sold(machine: Undo) -> None:
     machine.preview({"SKU-1"})
     machine.apply(0, None, None, leaves=False)
@@ -120,6 +155,13 @@ MUTANTS: dict[str, tuple[Story, Write, tuple[Cut, ...]]] = {
     "rollback that restores nothing": (of_a_rollback, claims_it_wrote, ()),
     "rollback that leaves what was stopped": (after_a_stop, compare_and_set, (
         Cut("rules.unknown_targets", "open", "and s.state = 'FAILED'"),)),
+    "rollback without settling unknown outcomes": (after_a_stop, compare_and_set, (
+        Cut("rules.plan_rollback", "unknown", "unknown := 0;"),)),
+    "a correction without comparison": (of_a_correction, write_blindly, ()),
+    "a correction that supersedes nothing": (after_a_correction, compare_and_set, (
+        Cut("rules.page_targets", "superseded", "when false then ''"),)),
+    "a correction beside an open run": (of_items_in_an_open_run, compare_and_set, (
+        Cut("rules.refuse_shared", "overlap", "select null::uuid as run_id, 0 as items into other where false;"),)),
     "a pass without superseded": (of_a_later_run, compare_and_set, (
         Cut("rules.page_targets", "superseded", "when false then ''"),)),
 }

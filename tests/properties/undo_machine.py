@@ -1,4 +1,4 @@
-"""The machine of rules with failing channels, rollbacks, rollbacks of rollbacks and passes."""
+"""The machine of rules with failing channels, rollbacks, rollbacks of rollbacks, passes and corrections."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rules.plans import called, refused
 
 PASS = "reconcile:shop"
 ROLLBACK = "select rules.rollback(%s, only_ids => %s)"
+CORRECT = "select rules.correct(%s, %s, %s)"
 HISTORY = "select target_id, status, is_whole from rules.states_from_history(%s)"
 STALE = {"message": "stale", "reason": "stale", "class": "VALIDATION"}
 LOST = {"message": "no answer", "class": "TIMEOUT", "unknown": True}
@@ -126,23 +127,45 @@ class Undo(Rules):
         else:
             super().retry(place, everything)
 
-    @rule(place=places)
+    @rule(place=places, corrects=st.booleans(), is_safe=st.booleans())
     @precondition(lambda self: self._in("APPLIED", "PARTIAL"))
-    def reconcile(self, place: int) -> None:
-        """A pass finds each price that is not what was written last, and nothing else."""
+    def reconcile(self, place: int, corrects: bool = False, is_safe: bool = True) -> None:
+        """A pass finds each price that is not what was written last, and nothing else; it may plan their correction."""
         run_id, each = self._pick(place, "APPLIED", "PARTIAL")
         applied, undone = each.progress
         if applied == undone:
             return  # nothing is left to check
-        (planned,) = run(self.db, reconcile_calls.reconcile(run_id))
-        while steps := run(self.db, calls.claim_steps("p", "rules:shop", [PASS], batch=1, lease=LEASE)):
-            self._check(steps[0])
-        found = self.db.execute("select target_id, actual from rules.mismatches where rule_run_id = %s and is_current",
-                                [run_id]).fetchall()  # fmt: skip
         expected = [target for target in each.included
                     if target.state == "APPLIED" and self.newest[target.item] == target.id]  # fmt: skip
         drift = {t.id: self.shop.prices[t.item] for t in expected if self.shop.prices.get(t.item, t.after) != t.after}
+        call = reconcile_calls.reconcile(run_id, correct=corrects and len(self.runs) < MOST)
+        (planned,) = run(self.db, call)
+        while steps := run(self.db, calls.claim_steps("p", "rules:shop", [PASS], batch=1, lease=LEASE)):
+            if "correct" in str(steps[0].input):
+                self._correct(steps[0], drift, is_safe)
+            else:
+                self._check(steps[0])
+        found = self.db.execute("select target_id, actual from rules.mismatches where rule_run_id = %s and is_current",
+                                [run_id]).fetchall()  # fmt: skip
         assert (dict(found), planned.no >= 1) == (drift, True)
+
+    def _correct(self, step: ClaimedStep, drift: dict[int, int], is_safe: bool) -> None:
+        """The last step of a pass plans a run from what was found to what was written, and queues it if it is safe."""
+        ((made,),) = self.db.execute(CORRECT, [step.step_id, step.lease_id, is_safe]).fetchall()
+        run(self.db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done({"correction": None}))]))
+        wrong = [self.targets[number] for number in sorted(drift)]
+        assert (made is not None) == bool(wrong)
+        if made is None:
+            return
+        number = dict(self.db.execute("select item_id, id from rules.rule_targets where rule_run_id = %s", [made]))
+        back = Run([Target(number[t.item], t.item, drift[t.id], t.after) for t in wrong])
+        back.targets.sort(key=lambda target: target.id)
+        if is_safe and not set().union(*(other.items for other in self.runs.values() if other.is_open)) & back.items:
+            back.state = "QUEUED"
+            for target in back.targets:
+                target.queue(self.now)
+        self.runs[made] = back
+        self.targets |= {target.id: target for target in back.targets}
 
     def _check(self, step: ClaimedStep) -> None:
         page = run(self.db, reconcile_calls.page_targets(step.step_id, step.lease_id, 100))

@@ -89,6 +89,10 @@ BROKEN = {
     "ledger_has_applied_targets": "insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, "
     "price_after, source, effect, rule_id, rule_version, run_id, step_id) select now(), 'default', 'shop', item_id, "
     "'EUR', 1, 2, 'api', 'written', 'r', 1, run_id, step_id from rules.target_values where item_id = 'SKU-2'",
+    "rolled_back_is_counted": "update rules.run_facts set rolled_back = 1",
+    "rolled_back_run_has_nothing_applied": "update holdfast.runs set state = 'ROLLED_BACK' where state = 'PARTIAL'",
+    "settling_run_is_open": "update rules.run_facts set is_settling = true",
+    "pass_is_over_as_its_run_is": "update rules.passes set is_over = true where no = 1",
     "rule_run_times_in_order": "update holdfast.runs set started_at = finished_at + interval '1 s'",
 }
 

@@ -17,6 +17,7 @@ from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.table import Table
 from holdfast.testing import Clock, drain
+from rules.plans import called, fails, work
 
 SALE = Rule("sale", where=everything, change=percent(-10))
 MADE = """
@@ -114,6 +115,23 @@ def test_a_pass_finds_each_price_that_is_not_ours_and_nothing_else(hf: Holdfast,
     assert [each.item_id for each in run.mismatches()] == ["P2"]
     ((seen,),) = shop.execute("select seen from rules.mismatches where item_id = 'P2'").fetchall()
     assert seen == 2
+
+
+def test_what_failed_is_not_read(hf: Holdfast, db: Connection[Any]) -> None:
+    """A-72, A-73: a pass reads what is APPLIED, and nothing of it differs"""
+    channel = Flaky()
+    hf.rules.channel("shop", channel, batch=100)
+    run = hf.rules.preview(SALE, channel="shop")
+    targets = [each.id for each in run.targets()]
+    called(db, "apply", run_id=run.id)
+    work(db, fails("M1", "M2"))
+    for target in run.targets("APPLIED"):
+        channel.prices[target.item_id] = target.after
+    channel.reads.clear()
+    run.reconcile()
+    drain(hf)
+    assert counts(run)[-1] == ("manual", "done", len(targets) - 2, 0, 0, 0)
+    assert channel.reads == [len(targets) - 2]
 
 
 def test_only_the_newest_change_of_an_item_is_checked(hf: Holdfast, shop: Connection[Any]) -> None:

@@ -57,7 +57,7 @@ def rolled_back(db: DB, run_id: UUID, **options: Any) -> UUID:
 
 
 def test_a_rollback_is_the_inverse_plan_and_moves_both_targets(db: DB) -> None:
-    """A-123, C-95: price and compare-at, null included, and only what the rule wrote"""
+    """A-08, A-17, A-123, C-95: price and compare-at, null included, and only what the rule wrote"""
     define(db)
     rows = [row("both", 1000, 800, compare_before=None, compare_after=1000, writes_compare_at=True),
             row("price", 500, 400, compare_before=900, compare_after=900),
@@ -88,7 +88,7 @@ def test_a_rollback_is_the_inverse_plan_and_moves_both_targets(db: DB) -> None:
 
 
 def test_the_last_target_moves_the_run_and_its_failed_targets_leave_the_dead_letter(db: DB) -> None:
-    """A-123, C-06, C-07: a failure leaves its target APPLIED; the retry completes the rollback"""
+    """A-18, A-29, A-35, A-123, C-06, C-07: a failure leaves its target APPLIED; the retry completes the rollback"""
     run_id = ended(db, 4, "SKU-4")
     assert value(db, "select count(*) from holdfast.dead_steps") == 1
     undo = rollback(db, run_id, apply=True)["rollback_id"]

@@ -13,9 +13,9 @@ from holdfast.errors import BadInput, WrongState
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.db import run as made
 from holdfast.models import ClaimedStep, Fail, Settlement
-from holdfast.rules import clock_calls
+from holdfast.rules import clock_calls, reads
 from holdfast.testing.kit import Clock
-from kernel.steps import value
+from kernel.steps import rescue, value
 from rules.plans import (
     LEASE,
     applied,
@@ -24,8 +24,10 @@ from rules.plans import (
     fails,
     ids,
     moves,
+    preview,
     previewed,
     refused,
+    rows,
     run,
     settle,
     status,
@@ -203,17 +205,46 @@ def test_an_undo_has_the_same_conflicts(db: DB) -> None:
 
 
 def test_an_undo_waits_for_a_run_that_has_its_items(db: DB) -> None:
+    """A-120: an event per run that is in its way, and the times of the run say for which one it waits now"""
     run_id = sale(db, 3, revert_at=START + HOUR)
     work(db)
-    other = previewed(db, 1)
-    applied(db, other)
+    first, second = previewed(db, 1), UUID(str(preview(db, rows(1, first=2))["run_id"]))
+    applied(db, first)
     tick(db, START + HOUR)
+    assert [each.waits for each in reads.planned_times(db, run_id)] == ["no worker has taken its task"]
     step = task(db)
-    for _ in range(2):
-        assert str(other) in reverted(db, step)["waits"]
+    for other in (first, first, second):
+        if other == second:
+            work(db)
+            applied(db, second)
+        answer = reverted(db, step)
+        assert str(other) in answer["waits"]
+        assert answer["waits_for"] == str(other)
+        (time,) = reads.planned_times(db, run_id)
+        assert (time.what, time.at, time.waits, time.waits_for) == ("revert", START + HOUR, answer["waits"], other)
     waiting = "select count(*) from rules.events where event_type = 'automation.run.waiting' and rule_run_id = %s"
-    assert db.execute(waiting, [run_id]).fetchone() == (1,)
+    assert db.execute(waiting, [run_id]).fetchone() == (2,)
     assert value(db, "select count(*) from rules.rule_runs where source = 'rollback'") == 0
+    work(db)
+    undo = reverted(db, step)
+    settle(db, [step])
+    assert ([each.waits for each in reads.planned_times(db, run_id)], undo.keys()) == ([None], {"rollback_id"})
+
+
+def test_the_times_of_a_run_say_that_it_is_stopped_first(db: DB) -> None:
+    run_id = sale(db, at=START + HOUR, revert_at=START + 2 * HOUR)
+    assert [(each.what, each.state, each.waits) for each in reads.planned_times(db, run_id)] == [
+        ("apply", "active", None),
+        ("revert", "active", None),
+    ]
+    tick(db, START + HOUR)
+    claim(db, batch=1)
+    tick(db, START + 2 * HOUR)
+    reverted(db, task(db))
+    begun, ended = reads.planned_times(db, run_id)
+    rescue(db)
+    assert (begun.state, begun.waits, ended.waits_for) == ("ended", None, run_id)
+    assert ended.waits is not None
 
 
 def test_an_undo_reads_unknown_outcomes_first_also_of_a_failed_run(db: DB) -> None:

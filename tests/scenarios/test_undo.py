@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,8 +13,9 @@ from holdfast.rules import Rule, everything, percent
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.table import Table
 from holdfast.testing import drain
-from scenarios.crew import Crew, Database, until
+from scenarios.crew import HERE, Crew, Database, until
 from scenarios.proof import Proof
+from scenarios.test_rules import CALL
 
 KILLED = -signal.SIGKILL
 ITEMS = 12  # three calls, three pages
@@ -77,6 +79,42 @@ def test_a_rollback_that_is_killed_moves_both_targets_or_none(
     assert (lost, twice) == (0, 0)
     assert undo.summary.status == "APPLIED"
     assert database.value("select count(*)::int from rules.price_changes") == 2 * ITEMS
+    assert database.rows("select * from holdfast.violations()") == []
+    hf.close()
+
+
+@pytest.mark.parametrize(
+    "failpoint",
+    [
+        "after_rollback",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("before_rollback", "before_reconcile", "after_reconcile")),
+    ],
+)
+def test_a_client_killed_while_it_plans_leaves_a_plan_or_none(
+    crew: Crew, database: Database, proof: Proof, failpoint: str
+) -> None:
+    """R2, A-123: of a rollback or a pass; the call is repeated, and the run is undone or checked once"""
+    hf, run = sold(database, OWN)
+    side, action = failpoint.split("_")
+    command = (sys.executable, "-c", CALL, str(HERE), str(run.id), action)
+
+    assert crew.run("client", *command, failpoint=f"{failpoint}:kill9").exit_code() == KILLED
+    made = {"rollback": "rules.rule_runs where source = 'rollback'", "reconcile": "rules.passes where pass = 'manual'"}
+    assert database.value(f"select count(*)::int from {made[action]}") == (side == "after")
+    if action == "rollback":
+        run.rollback(apply=True)
+    else:
+        run.reconcile()
+    drain(hf)
+
+    twice = database.value("select coalesce(sum(n - 2), 0)::int from (select count(*) n from sales.log group by sku) c")
+    proof.add(rounds=1, kills=1, lost=0, twice=max(twice, 0))
+    if action == "rollback":
+        assert (run.summary.status, twice) == ("ROLLED_BACK", 0)
+    else:
+        assert {(each.status, each.total_checked) for each in run.passes() if each.kind == "manual"} == {
+            ("done", ITEMS)
+        }
     assert database.rows("select * from holdfast.violations()") == []
     hf.close()
 

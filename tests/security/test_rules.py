@@ -20,8 +20,19 @@ from security.test_hijack import waylay
 
 DB = Connection[Any]
 RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
-VIEWS = ["rule_runs", "rule_targets", "refusals", "price_changes", "events", "rule_list", "metrics"]
-WRITTEN_ONCE = ["ledger", "stored_events", "plans", "target_values", "rule_versions"]
+VIEWS = [
+    "rule_runs",
+    "rule_targets",
+    "refusals",
+    "price_changes",
+    "events",
+    "rule_list",
+    "metrics",
+    "reconciliations",
+    "mismatches",
+]
+RECORD = "select rules.record_page(%s, %s, null, 1, 0, %s)"
+WRITTEN_ONCE = ["ledger", "stored_events", "plans", "target_values", "rule_versions", "findings"]
 
 
 def plant(db: DB, tenant: str) -> UUID:
@@ -32,6 +43,11 @@ def plant(db: DB, tenant: str) -> UUID:
     applied(db, run_id)
     work(db, fails("SKU-2"))
     db.execute("select rules.write_event('k', 'custom', tenant => %s)", [tenant])
+    db.execute("select rules.reconcile(%s)", [run_id])
+    drift = {"target_id": ids(db, run_id)[0], "finding": "mismatch", "actual": 1, "actual_currency": "EUR"}
+    for page in claim(db):
+        db.execute(RECORD, [page.step_id, page.lease_id, Jsonb([drift])])
+        settle(db, [page])
     return run_id
 
 
@@ -58,6 +74,7 @@ def test_a_tenant_sees_and_reaches_its_own_runs_only(login: Login, db: DB, role:
             "rules.apply(%s)",
             "rules.apply_at(%s, holdfast.clock() + interval '1 hour')",
             "rules.rollback(%s)",
+            "rules.reconcile(%s)",
             "rules.retry_failed(%s)",
             "rules.retry_all(%s)",
             "rules.resolve(%s, '{1}')",
@@ -94,22 +111,24 @@ def test_producers_preview_and_operators_do_the_rest(login: Login, db: DB) -> No
 
 @pytest.mark.parametrize("role", ["hf_operator", "hf_owner", "superuser"])
 def test_what_is_written_once_stays(login: Login, db: DB, role: str, proof: Proof) -> None:
-    """R38, X-07: price changes, events, plans, values and versions of rules"""
+    """R38, X-07: price changes, events, plans, values, versions of rules and what passes found"""
     define(db)
     plant(db, "default")
     user = db if role == "superuser" else login(role)
     expected = "42501" if role == "hf_operator" else "RN008"
 
     for table in WRITTEN_ONCE:
-        changes = [f"update rules.{table} set tenant = 'x'" if table != "target_values" else
-                   "update rules.target_values set currency = 'USD'", f"truncate rules.{table}"]  # fmt: skip
-        if table not in ("plans", "target_values"):
+        column = "currency" if table in ("target_values", "findings") else "tenant"
+        changes = [f"update rules.{table} set {column} = 'x'", f"truncate rules.{table}"]
+        if table not in ("plans", "target_values", "findings"):
             changes.append(f"delete from rules.{table}")
         for change in changes:
             assert refused(user, change) == expected, change
             proof.add(rounds=1)
     for view in ("price_changes", "events"):
         assert refused(user, f"delete from rules.{view}") == "RN008"
+    for view in ("reconciliations", "mismatches"):
+        assert refused(user, f"delete from rules.{view}") == "RN005"
 
 
 def test_functions_of_rules_use_our_objects_only(login: Login, db: DB) -> None:
@@ -146,8 +165,30 @@ def test_functions_of_rules_use_our_objects_only(login: Login, db: DB) -> None:
     caller.execute("select rules.apply_scheduled(%s, %s, %s)", [task.step_id, task.lease_id, later])
     caller.execute("select * from rules.states_from_history(%s)", [later])
     caller.execute("select * from rules.retry_all(%s)", [run_id])
+    _undo(caller, run_id)
     for view in [*VIEWS, "channels"]:
         caller.execute(f"select * from rules.{view}")
+
+
+def _undo(caller: DB, run_id: UUID) -> None:
+    """Check, correct and roll back a run, and stop what a channel refuses."""
+    settle(caller, claim(caller))
+    caller.execute("select * from rules.reconcile(%s, correct => true)", [run_id])
+    drift = {"target_id": ids(caller, run_id)[0], "finding": "mismatch", "actual": 1, "actual_currency": "EUR"}
+    (page,) = claim(caller)
+    caller.execute("select * from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id])
+    caller.execute(RECORD, [page.step_id, page.lease_id, Jsonb([drift])])
+    settle(caller, [page])
+    (last,) = claim(caller)
+    caller.execute("select * from rules.pass_mismatches(%s, %s)", [last.step_id, last.lease_id])
+    made = value(caller, "select rules.correct(%s, %s, true)", last.step_id, last.lease_id)
+    settle(caller, [last])
+    (held,) = claim(caller)
+    assert (held.run_id, made is not None) == (made, True)
+    given = [[held.step_id], [held.lease_id]]
+    assert value(caller, "select rules.stop_failing(%s, %s, '401')", *given) == made
+    settle(caller, [held])
+    caller.execute("select * from rules.rollback(%s, apply => true)", [run_id])
 
 
 def test_a_worker_of_one_tenant_applies_its_own_targets(login: Login, db: DB) -> None:

@@ -14,6 +14,7 @@ from holdfast.rules.rows import (
     ChannelRow,
     Difference,
     LaterChange,
+    PlannedTime,
     RefusalRow,
     RuleRow,
     RuleRunRow,
@@ -70,6 +71,30 @@ select u.item_id, l.rule_run_id as run_id, (l.new_json ->> 'unit_amount')::bigin
    select c.rule_run_id, c.new_json, c.changed_at from rules.price_changes c
     where c.tenant_id = r.tenant_id and c.channel = r.channel and c.item_id = u.item_id order by c.id desc limit 1) l
  where r.id = %(run_id)s and l.rule_run_id <> r.id
+"""
+# The task of an undo is open as long as it waits, and has written an event for each run that was in its way.
+_TIMES: LiteralString = """
+select split_part(s.name, ':', 2) as what, s.name as schedule, s.at, s.state, s.last_error as error,
+       case when t.id is null then null
+            when t.claimed_at is null then 'no worker has taken its task'
+            when f.is_open then 'the run is being stopped'
+            else coalesce(w.reason, 'its task looks again') end as waits,
+       case when t.claimed_at is null then null when f.is_open then f.run_id else w.run_id end as waits_for
+  from rules.run_facts f
+  join holdfast.schedule_list s
+    on s.tenant = f.tenant and s.name in ('rules:apply:' || f.run_id, 'rules:revert:' || f.run_id)
+  left join lateral (
+    select h.id, h.claimed_at from holdfast.steps h
+     where h.id = case when s.name like 'rules:revert:%%' then s.last_ids[1]::bigint end
+       and h.finished_at is null offset 0) t on true
+  left join lateral (
+    select e.payload ->> 'reason' as reason, o.run_id
+      from rules.stored_events e
+      join rules.run_facts o on o.run_id::text = split_part(e.event_key, ':', 4) and o.is_open
+     where t.id is not null and e.run_id = f.run_id and e.event_key like f.run_id || ':revert:waiting:%%'
+     order by e.id desc limit 1) w on true
+ where f.run_id = %(run_id)s
+ order by s.at
 """
 _REFUSALS: LiteralString = """
 select id, item_id, reason, message, currency, price_before, price_after
@@ -150,6 +175,11 @@ def target_of(connection: Connection[Any], run_id: UUID, item: str) -> TargetRow
 def refusals_page(connection: Connection[Any], run_id: UUID, *, after: int = 0, most: int = 1000) -> list[RefusalRow]:
     """Return the next refusals of a run, in order."""
     return query(connection, Query(_REFUSALS, RefusalRow, {"run_id": run_id, "after": after, "most": most}))
+
+
+def planned_times(connection: Connection[Any], run_id: UUID) -> list[PlannedTime]:
+    """Return when the clock applies and undoes a run, also times that have passed, and what an undo waits for."""
+    return query(connection, Query(_TIMES, PlannedTime, {"run_id": run_id}))
 
 
 def channels(connection: Connection[Any]) -> list[ChannelRow]:

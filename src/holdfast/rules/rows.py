@@ -165,6 +165,19 @@ class LaterChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedTime:
+    """When the clock applies or undoes a run. Of an undo that has begun, `waits` says what is in its way."""
+
+    what: str  # apply or revert
+    schedule: str
+    at: datetime
+    state: str
+    error: str | None  # why its tick failed
+    waits: str | None
+    waits_for: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """How a new plan differs from an older one of the same rule, by items."""
 

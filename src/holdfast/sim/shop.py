@@ -100,6 +100,7 @@ class Shop:
         if self._token is not None and headers.get("authorization") != f"Bearer {self._token}":
             await _answer(send, 401, _error("unauthorized"))
         elif not self._has_token():
+            self._log.write({"entry": "throttled", "call": call.number, "place": call.place})
             await _answer(send, 429, _error("THROTTLED"), {"retry-after": "1"})
         elif fault is not None and call.trouble in BEFORE:
             await _answer(send, fault.status or BEFORE[call.trouble], _error(call.trouble), _headers(fault))

@@ -23,6 +23,7 @@ from holdfast.rules.cli.manual import LOOK_EACH
 from holdfast.rules.cli.parts import Actor, RunId, camel, moment, parse_run, run_document
 from holdfast.rules.language.money import shown
 from holdfast.rules.pass_handle import MismatchRow, ReconciliationRow
+from holdfast.rules.rows import PlannedTime
 
 EXAMPLES = {
     "reconcile": "Example: holdfast rules reconcile RUN --wait",
@@ -121,17 +122,19 @@ def history(
 
 
 def status(run: RunId, *, as_json: AsJson = False) -> None:
-    """Show the progress of a run: its targets, its channel's limit, its passes, and the commands possible now."""
+    """Show the progress of a run: its targets, planned times, channel's limit, passes, and the commands possible now."""
     run_id = parse_run(run)
     with opened() as connection:
         row = reads.run_of(connection, run_id)
         passes = pass_handle.passes_of(connection, run_id)
         reasons = pass_handle.failed_by_reason(connection, run_id)
         limit = pass_handle.limit_of(connection, row.channel)
+        times = reads.planned_times(connection, run_id)
     due = [each for each in passes if each.finished_at is None]
     counts = row.counts
     if as_json:
-        data_json({**run_document(row), "reasons": reasons, "limit": limit, "passes": [document(p) for p in passes]})
+        lists = {"times": [document(each) for each in times], "passes": [document(each) for each in passes]}
+        data_json({**run_document(row), "reasons": reasons, "limit": limit, **lists})
         return
     data_pairs({
         "run": row.id,
@@ -142,6 +145,7 @@ def status(run: RunId, *, as_json: AsJson = False) -> None:
         "unknown": f"{reasons.get('outcome_unknown', 0):,}",
         "rolled back": f"{counts['rolledBack']:,}",
         "limit": _limit(limit),
+        **{f"{each.what} at": _planned(each) for each in times},
         "passes due": ", ".join(f"{each.kind} {moment(each.due_at)}" for each in due) or None,
         "last pass": next((_sentence(each) for each in reversed(passes) if each.finished_at is not None), None),
     })  # fmt: skip
@@ -188,6 +192,11 @@ def _actual(row: MismatchRow) -> str:
 
 def _amount(form: dict[str, Any]) -> str:
     return f"{shown(form['unit_amount'], form['currency'])} {form['currency']}"
+
+
+def _planned(planned: PlannedTime) -> str:
+    waits = None if planned.waits is None else f"waits: {planned.waits}"
+    return ", ".join(part for part in (moment(planned.at), planned.state, planned.error, waits) if part is not None)
 
 
 def _limit(limit: dict[str, Any] | None) -> str | None:

@@ -32,6 +32,10 @@ create or replace trigger stays before update on rules.target_values
   for each row execute function rules.refuse_change();
 create or replace trigger stays_whole before truncate on rules.target_values
   for each statement execute function rules.refuse_change();
+create or replace trigger stays before update on rules.findings
+  for each row execute function rules.refuse_change();
+create or replace trigger stays_whole before truncate on rules.findings
+  for each statement execute function rules.refuse_change();
 create or replace trigger stays before update or delete on rules.rule_versions
   for each row execute function rules.refuse_change();
 create or replace trigger stays_whole before truncate on rules.rule_versions

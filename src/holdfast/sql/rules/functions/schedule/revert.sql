@@ -1,7 +1,8 @@
 -- Undoes the run that a task of rules:revert names, and returns what became of it. `rollback_id` is the run that
--- restores what was there before, and `done` says why there is none. `waits` says what is in the way: an open run is
--- stopped first, and unknown outcomes are read first (`unknown` is their number). Repeat the call then. A worker calls
--- it under the lease of the task; what it has planned before is not planned again.
+-- restores what was there before, and `done` says why there is none. `waits` says what is in the way, and `waits_for`
+-- names the run if it is one: an open run is stopped first, and unknown outcomes are read first (`unknown` is their
+-- number). Repeat the call then. A worker calls it under the lease of the task; what it has planned before is not
+-- planned again.
 create or replace function rules.revert(step_id bigint, lease_id bigint)
 returns jsonb
 language plpgsql security definer
@@ -33,7 +34,7 @@ begin
     if run.halt is distinct from 'stopped' and not facts.is_settling then
       perform holdfast.halt_run(run.id, 'stopped', reason, 'scheduler');
     end if;
-    return jsonb_build_object('waits', format('run %s is being stopped', run.id));
+    return jsonb_build_object('waits', format('run %s is being stopped', run.id), 'waits_for', run.id);
   end if;
   unknown := rules.count_unknown(run.id);
   if run.state in ('PREVIEW', 'ROLLED_BACK') or (run.succeeded <= facts.rolled_back and unknown = 0) then
