@@ -1,7 +1,8 @@
 -- Plans the correction of what a pass found, and returns its run: from what the channel showed to what is expected,
 -- with the source `reconciliation`. It is queued by the actor scheduler if `is_safe` (its guardrails hold) and it has
 -- at most 100 targets; otherwise it is a preview to look at. Returns null if there is nothing to correct; what a later
--- run of ours has written since is left alone. A worker calls it in the transaction that completes the pass's last step.
+-- run of ours has written since is left alone. A worker calls it in the transaction that completes the pass's last
+-- step.
 create or replace function rules.correct(step_id bigint, lease_id bigint, is_safe boolean)
 returns uuid
 language plpgsql security definer

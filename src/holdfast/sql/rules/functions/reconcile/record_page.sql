@@ -51,8 +51,8 @@ begin
   update rules.pass_parts p
      set after = coalesce(record_page.upto, p.last), checked = p.checked + record_page.checked,
          superseded = p.superseded + record_page.superseded + cardinality(overtaken),
-         mismatches = p.mismatches + c.mismatches - cardinality(overtaken), unverifiable = p.unverifiable + c.unverifiable,
-         unknown = p.unknown + c.unknown
+         mismatches = p.mismatches + c.mismatches - cardinality(overtaken),
+         unverifiable = p.unverifiable + c.unverifiable, unknown = p.unknown + c.unknown
     from (select count(*) filter (where g.finding = 'mismatch')::int as mismatches,
                  count(*) filter (where g.finding = 'unverifiable')::int as unverifiable,
                  count(*) filter (where g.finding = 'unknown')::int as unknown
