@@ -13547,7 +13547,8 @@ begin
   end if;
   if is_backfill and (begin_start.since < begin_start.until and begin_start.until <= clock) is not true then
     perform holdfast.refuse('RN005', format('a backfill needs since before until, and until not after now, got %s, %s',
-                                            begin_start.since, begin_start.until), null, 'until');
+                                            begin_start.since, begin_start.until),
+                            'use an earlier since, or an until that has passed', 'until');
   end if;
   perform ingest.refuse_if_active(known.feed);
   step_id := holdfast.start_step(
@@ -14294,10 +14295,21 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
   facts ingest.run_facts;
   known ingest.known_feeds;
+  unplanned record;
 begin
   select r.* into facts from ingest.run_facts r
    where r.run_id = newest_run.run_id and holdfast.matches_any(allowed, r.tenant);
   if facts.run_id is null then
+    select b.feed, s.finished_at is null as is_open into unplanned
+      from ingest.starts b join holdfast.steps s on s.id = b.step_id
+     where b.run_id = newest_run.run_id and holdfast.matches_any(allowed, b.tenant);
+    if found then
+      perform holdfast.refuse(
+        'RN010', format('run %s %s', newest_run.run_id,
+                        case when unplanned.is_open then 'is being planned' else 'could not be planned' end),
+        format(case when unplanned.is_open then 'wait for it, or cancel it: holdfast ingest cancel %s'
+                    else 'start another one: holdfast ingest run %s' end, unplanned.feed), newest_run.run_id::text);
+    end if;
     perform holdfast.refuse_pruned(newest_run.run_id::text);
     perform holdfast.refuse('RN004', format('there is no run %s', newest_run.run_id),
                             'ingest.run_metadata lists them', newest_run.run_id::text);
@@ -17628,7 +17640,8 @@ begin
          v.writes_price, v.writes_compare_at
     from rules.findings x join rules.target_values v on v.step_id = x.step_id
    where x.pass_id = pass.pass_id and x.finding = 'mismatch' and x.actual_currency = v.currency
-     and (x.actual is not null or not v.writes_price);
+     and (x.actual is not null or not v.writes_price)
+     and not rules.is_overtaken(pass, v, x.actual, x.actual_compare_at);  -- guard: overtaken
   if not exists (select from pg_temp.staged_steps) then
     drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;
     return null;
@@ -18343,6 +18356,51 @@ CREATE FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) RETURNS
  SELECT ((facts).includes_others <> (EXISTS ( SELECT
             FROM rules.exceptions e
            WHERE ((e.run_id = (is_included.facts).run_id) AND (e.step_id = is_included.step_id)))));
+END;
+
+
+--
+-- Name: ledger; Type: TABLE; Schema: rules; Owner: -
+--
+
+CREATE TABLE rules.ledger (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    channel text NOT NULL,
+    item_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    price_before bigint NOT NULL,
+    price_after bigint NOT NULL,
+    compare_at_before bigint,
+    compare_at_after bigint,
+    source text NOT NULL,
+    effect text NOT NULL,
+    rule_id text NOT NULL,
+    rule_version integer NOT NULL,
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    CONSTRAINT known_effect CHECK ((effect = ANY (ARRAY['written'::text, 'found'::text])))
+);
+
+ALTER TABLE ONLY rules.ledger FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_overtaken(rules.passes, rules.target_values, bigint, bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.is_overtaken(pass rules.passes, target rules.target_values, actual bigint, actual_compare_at bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((( SELECT c.step_id
+            FROM rules.ledger c
+           WHERE ((c.tenant = (is_overtaken.pass).tenant) AND (c.channel = (is_overtaken.pass).channel) AND (c.item_id = (is_overtaken.target).item_id))
+           ORDER BY c.id DESC
+          LIMIT 1) <> (target).step_id) OR (EXISTS ( SELECT
+            FROM (rules.run_facts o
+              JOIN rules.target_values b ON (((b.run_id = o.run_id) AND (b.item_id = (is_overtaken.target).item_id))))
+           WHERE ((o.tenant = (is_overtaken.pass).tenant) AND (o.channel = (is_overtaken.pass).channel) AND (o.run_id <> (is_overtaken.pass).run_id) AND o.is_open AND rules.is_included(o.*, b.step_id) AND ((NOT b.writes_price) OR (b.price_after = is_overtaken.actual)) AND ((NOT b.writes_compare_at) OR (NOT (b.compare_at_after IS DISTINCT FROM is_overtaken.actual_compare_at)))))));
 END;
 
 
@@ -19101,12 +19159,19 @@ declare
   clock constant timestamptz := holdfast.clock();
   part rules.pass_parts;
   pass rules.passes;
+  overtaken bigint[];
 begin
   -- Locked, so that the step cannot pass to another worker before this is committed.
   perform from holdfast.steps s
     where s.id = record_page.step_id and s.lease_id = record_page.lease_id for update;
   part := rules.held_part(record_page.step_id, record_page.lease_id);
   select a.* into strict pass from rules.passes a where a.pass_id = part.pass_id;
+  overtaken := array(
+    select v.step_id
+      from jsonb_to_recordset(record_page.findings) g (
+             target_id bigint, finding text, actual bigint, actual_compare_at bigint)
+      join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
+     where g.finding = 'mismatch' and rules.is_overtaken(pass, v, g.actual, g.actual_compare_at));
   insert into rules.findings (pass_id, step_id, run_id, finding, currency, expected, expected_compare_at, actual,
                               actual_compare_at, actual_currency, difference, message, at)
   select part.pass_id, v.step_id, part.run_id, g.finding, v.currency, v.price_after, v.compare_at_after, g.actual,
@@ -19117,6 +19182,7 @@ begin
     from jsonb_to_recordset(record_page.findings) g (
            target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text, message text)
     join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
+   where v.step_id <> all (overtaken)
   on conflict on constraint findings_pkey do nothing;
   insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
   select clock, format('%s:%s:mismatch:%s', x.run_id, x.step_id, pass.no), pass.tenant,  -- guard: key
@@ -19130,9 +19196,9 @@ begin
   on conflict (event_key, tenant) do nothing;
   update rules.pass_parts p
      set after = coalesce(record_page.upto, p.last), checked = p.checked + record_page.checked,
-         superseded = p.superseded + record_page.superseded,
-         mismatches = p.mismatches + c.mismatches, unverifiable = p.unverifiable + c.unverifiable,
-         unknown = p.unknown + c.unknown
+         superseded = p.superseded + record_page.superseded + cardinality(overtaken),
+         mismatches = p.mismatches + c.mismatches - cardinality(overtaken),
+         unverifiable = p.unverifiable + c.unverifiable, unknown = p.unknown + c.unknown
     from (select count(*) filter (where g.finding = 'mismatch')::int as mismatches,
                  count(*) filter (where g.finding = 'unverifiable')::int as unverifiable,
                  count(*) filter (where g.finding = 'unknown')::int as unknown
@@ -22297,33 +22363,6 @@ UNION ALL
     e.at AS created_at
    FROM rules.stored_events e
   WHERE COALESCE((e.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
-
-
---
--- Name: ledger; Type: TABLE; Schema: rules; Owner: -
---
-
-CREATE TABLE rules.ledger (
-    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
-    at timestamp with time zone NOT NULL,
-    tenant text NOT NULL,
-    channel text NOT NULL,
-    item_id text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    price_before bigint NOT NULL,
-    price_after bigint NOT NULL,
-    compare_at_before bigint,
-    compare_at_after bigint,
-    source text NOT NULL,
-    effect text NOT NULL,
-    rule_id text NOT NULL,
-    rule_version integer NOT NULL,
-    run_id uuid NOT NULL,
-    step_id bigint NOT NULL,
-    CONSTRAINT known_effect CHECK ((effect = ANY (ARRAY['written'::text, 'found'::text])))
-);
-
-ALTER TABLE ONLY rules.ledger FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -29927,6 +29966,23 @@ GRANT ALL ON FUNCTION rules.is_included(facts rules.run_facts, step_id bigint) T
 
 
 --
+-- Name: TABLE ledger; Type: ACL; Schema: rules; Owner: -
+--
+
+GRANT SELECT ON TABLE rules.ledger TO hf_producer;
+GRANT SELECT ON TABLE rules.ledger TO hf_worker;
+GRANT SELECT ON TABLE rules.ledger TO hf_reader;
+GRANT SELECT ON TABLE rules.ledger TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_overtaken(pass rules.passes, target rules.target_values, actual bigint, actual_compare_at bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.is_overtaken(pass rules.passes, target rules.target_values, actual bigint, actual_compare_at bigint) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_retryable(error jsonb); Type: ACL; Schema: rules; Owner: -
 --
 
@@ -31061,16 +31117,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_producer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rules.events TO hf_operator;
-
-
---
--- Name: TABLE ledger; Type: ACL; Schema: rules; Owner: -
---
-
-GRANT SELECT ON TABLE rules.ledger TO hf_producer;
-GRANT SELECT ON TABLE rules.ledger TO hf_worker;
-GRANT SELECT ON TABLE rules.ledger TO hf_reader;
-GRANT SELECT ON TABLE rules.ledger TO hf_operator;
 
 
 --

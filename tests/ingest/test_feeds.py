@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, Field
 
 from holdfast import Holdfast
-from holdfast.errors import BadDefinition, RateLimited, Rejected, RunFailed, Unavailable, WrongState
+from holdfast.errors import BadDefinition, BadInput, RateLimited, Rejected, RunFailed, Unavailable, WrongState
 from holdfast.ingest import Canonical, Page, Pricing, Rows
 from holdfast.testing import drain
 from ingest.shop import DB, LONG_AGO, TABLE, Order, Shop, feed_of, names, order, table
@@ -260,6 +260,40 @@ def test_a_backfill_reads_its_window_and_moves_no_watermark(hf: Holdfast, db: DB
     assert (set(table(db)), feed.watermark) == ({"k00002"}, None)
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "where"),
+    [
+        (1, LONG_AGO, "since"),
+        (LONG_AGO, datetime(2024, 1, 2), "until"),  # noqa: DTZ001
+        (LONG_AGO, LONG_AGO - timedelta(days=1), "until"),
+        (LONG_AGO, datetime.now(UTC) + timedelta(days=1), "until"),
+    ],
+    ids=["a number", "no time zone", "before it begins", "in the future"],
+)
+def test_a_window_that_is_none_is_refused(hf: Holdfast, since: Any, until: Any, where: str) -> None:
+    feed = feed_of(hf, Shop([]))
+    with pytest.raises(BadInput) as refused:
+        feed.backfill(since, until)
+    assert (refused.value.where, refused.value.next is not None) == (where, True)
+
+
+def test_a_run_without_a_plan_cannot_be_continued(hf: Holdfast) -> None:
+    """It exists, although it has no partitions: the error says what to do instead"""
+
+    class Gone(Shop):
+        def check(self) -> None:
+            raise BadDefinition("there is no such shop")
+
+    run = feed_of(hf, Gone([])).start()
+    for state in ("planning", "error"):
+        assert run.status().state == state
+        for act in (run.retry, run.force, run.resume_consolidation):
+            with pytest.raises(WrongState) as refused:
+                act()
+            assert (refused.value.where, "orders" in str(refused.value.next)) == (str(run.id), True)
+        drain(hf)
+
+
 def test_a_run_that_fails_keeps_the_watermark_and_the_next_brings_everything(hf: Holdfast, db: DB) -> None:
     """P-107, P-108, P-110"""
     rows = [order(n) for n in range(5)]
@@ -324,6 +358,8 @@ class Nested(BaseModel):
         ({"max_delete_ratio": 2}, "max_delete_ratio"),
         ({"into": "orders"}, "into"),
         ({"price": Pricing("no_such")}, "price"),
+        ({"price": 5}, "price"),
+        ({"map": 5}, "map"),
         ({"source": object()}, "source"),
     ],
 )

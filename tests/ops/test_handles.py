@@ -78,6 +78,7 @@ def test_a_run_is_queued_in_the_caller_s_transaction(hf: Holdfast, db: DB) -> No
         ({"priority": 10}, "priority"),
         ({"due_at": datetime(2026, 1, 1)}, "due_at"),  # noqa: DTZ001
         ({"metadata": "x"}, "metadata"),
+        ({"metadata": {"at": object()}}, "metadata"),
         ({"key": ""}, "key"),
         ({"ttl": -1}, "ttl"),
         ({"env": ""}, "env"),

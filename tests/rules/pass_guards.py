@@ -80,6 +80,54 @@ def a_pass_by_hand_keeps_its_run(db: DB) -> None:
         assert refused(db, "select from holdfast.runs where id = %s for update nowait", [run_id]) == "55P03"
 
 
+def _found(db: DB, page: ClaimedStep, target: int, actual: int) -> None:
+    """Record that a channel shows another price for a target than was written."""
+    finding = {"target_id": target, "finding": "mismatch", "actual": actual, "actual_currency": "EUR"}
+    db.execute("select rules.record_page(%s, %s, null, 3, 0, %s)", [page.step_id, page.lease_id, Jsonb([finding])])
+
+
+def _counted(db: DB, run_id: UUID) -> tuple[int, int, int]:
+    """Return how many targets the only pass over a run that began has checked, found to differ, and superseded."""
+    counts = "select total_checked, mismatches, superseded from rules.reconciliations"
+    (row,) = db.execute(f"{counts} where run_id = %s and pass = 'manual'", [run_id]).fetchall()
+    checked, differ, superseded = row
+    return checked, differ, superseded
+
+
+def what_a_run_wrote_while_a_pass_read_is_superseded(db: DB) -> None:
+    """The pass read the channel before the other run's change was in the ledger, and records it afterwards"""
+    run_id = _sold(db)
+    page = _page_of(db, run_id)
+    applied(db, UUID(str(preview(db, rows(1, before=800, after=600))["run_id"])))
+    work(db)
+    _found(db, page, ids(db, run_id)[0], 600)
+    assert _counted(db, run_id) == (3, 0, 1)
+    assert value(db, "select count(*) from rules.events where event_type like '%%mismatch'") == 0
+
+
+def what_an_open_run_has_written_is_superseded(db: DB) -> None:
+    """Its worker died after the write, or has not settled it yet; another price is still a mismatch"""
+    run_id = _sold(db)
+    page = _page_of(db, run_id)
+    applied(db, UUID(str(preview(db, rows(2, before=800, after=600))["run_id"])))
+    claim(db)
+    first, second, _ = ids(db, run_id)
+    _found(db, page, first, 600)
+    assert _counted(db, run_id) == (3, 0, 1)
+    _found(db, page, second, 601)
+    assert _counted(db, run_id)[1:] == (1, 1)
+
+
+def a_correction_leaves_alone_what_a_later_run_wrote(db: DB) -> None:
+    """The finding was right when it was recorded; the later run then restored the price that it had found"""
+    run_id = _sold(db)
+    page = _page_of(db, run_id)
+    _found(db, page, ids(db, run_id)[0], 700)
+    applied(db, UUID(str(preview(db, rows(1, before=900, after=700))["run_id"])))
+    work(db)
+    assert value(db, "select rules.correct(%s, %s, true)", page.step_id, page.lease_id) is None
+
+
 # fmt: off
 PASS_GUARDS = [
     mutant("a page without the lease", who_lost_its_lease_reads_no_page,
@@ -91,6 +139,12 @@ PASS_GUARDS = [
            Cut("rules.reconcile", "kept", "select r.* into run from holdfast.runs r where r.id = facts.run_id;")),
     mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
            Cut("rules.page_targets", "superseded")),
+    mutant("a pass that forgets what was written while it read", what_a_run_wrote_while_a_pass_read_is_superseded,
+           Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1) is null")),
+    mutant("a pass that forgets what open runs wrote", what_an_open_run_has_written_is_superseded,
+           Cut("rules.is_overtaken", "open", "and false")),
+    mutant("a correction of what a later run wrote", a_correction_leaves_alone_what_a_later_run_wrote,
+           Cut("rules.correct", "overtaken", ";")),
     mutant("a mismatch key with a time", a_page_that_is_recorded_again_is_one_event,
            Cut("rules.record_page", "key",
                "select clock, format('%s:%s:mismatch:%s:%s', x.run_id, x.step_id, pass.no, clock), pass.tenant,")),

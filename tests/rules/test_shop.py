@@ -192,6 +192,9 @@ def test_a_redirect_is_not_followed_and_stops_the_run(hf: Holdfast, shop: Simula
         ({"url": "ftp://shop"}, "url"), ({"url": "https://me:secret@shop"}, "url"),
         ({"url": "https://shop?a=1"}, "url"),
         ({"url": "https://shop", "token": "plain"}, "token"), ({"url": "https://shop", "page": 0}, "page"),
+        ({"url": None}, "url"), ({"url": "https://shop:99999"}, "url"), ({"url": "https://shop", "page": "9"}, "page"),
+        ({"url": "https://shop", "headers": {"X-Key": 5}}, "headers"),
+        ({"url": "https://shop", "headers": "X-Key: secret"}, "headers"),
     ],
 )  # fmt: skip
 def test_a_channel_that_cannot_work_is_refused(given: dict[str, Any], where: str) -> None:

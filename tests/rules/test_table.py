@@ -67,6 +67,32 @@ def prices(shop: Connection[Any]) -> dict[str, tuple[Any, Any]]:
     return {sku: (price, was) for sku, price, was in shop.execute("select sku, price, compare_at from shop.products")}
 
 
+@pytest.mark.parametrize(
+    ("kind", "after", "is_written"),
+    [
+        ("numeric(10,1)", 1476, False), ("numeric(10,1)", 1470, True), ("int", 1440, False), ("int", 1400, True),
+        ("numeric(10,-1)", 2100, False), ("numeric(10,-1)", 3000, True), ("numeric(10,2)", 1476, True),
+        ("numeric", 1476, True),
+    ],
+)  # fmt: skip
+def test_a_price_that_the_column_would_round_is_not_written(
+    shop: Connection[Any], dsn: str, kind: str, after: int, is_written: bool
+) -> None:
+    """Nothing is rounded unless the rule says so, also not by the type of a column."""
+    shop.execute(f"create table shop.coarse (sku text primary key, price {kind}, was {kind})")
+    shop.execute("insert into shop.coarse values ('A', 10), ('B', 10)")
+    for column in (None, "was"):
+        coarse = Table("shop.coarse", key="sku", price="price", currency="EUR", compare_at="was", dsn=dsn)
+        bad = write("A", (1000,), (after,) if column is None else (2000, after), compare_at=column is not None)
+        wrote, other = coarse.write([bad, write("B", (1000,), (2000,))], CALL)
+        assert (wrote.effect, other.effect) == ("written" if is_written else "failed", "written")
+        assert is_written or str(Decimal(after) / 100) in wrote.message
+        assert shop.execute("select price from shop.coarse where sku = 'A'").fetchone() == (
+            (Decimal(after) / 100 if column is None else 20) if is_written else 10,
+        )
+        shop.execute("update shop.coarse set price = 10")
+
+
 def test_a_table_lists_its_rows_as_items(table: Table) -> None:
     found = list(table.items(CALL))
 

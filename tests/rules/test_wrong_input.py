@@ -11,7 +11,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast
-from holdfast.errors import BadInput, NotFound
+from holdfast.errors import BadDefinition, BadInput, NotFound
 from holdfast.rules import Rule, everything, percent
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.table import Table
@@ -45,6 +45,20 @@ OF_PREVIEWS: list[tuple[str, str, dict[str, Any]]] = [
     ("correlationId", "5", {"metadata": {"correlationId": 5}}),
     ("project_id", "5", {"project_id": 5}),
     ("parent", "abc", {"parent": "abc"}),
+    ("items", "P2", {"items": ["P1", "P2", "P3", "P2"]}),
+]
+OF_CHANNELS: list[tuple[str, str, dict[str, Any]]] = [
+    ("batch", "1.5", {"batch": 1.5}),
+    ("retry", "3", {"retry": 3}),
+    ("rate_limit_retry", "no", {"rate_limit_retry": "no"}),
+    ("errors", "[1]", {"errors": [1]}),
+    ("corrects", "yes", {"corrects": "yes"}),
+]
+OF_TABLES: list[tuple[str, str, dict[str, Any]]] = [
+    ("key", "''", {"key": ""}),
+    ("cost", "5", {"cost": 5}),
+    ("fields", "brand", {"fields": "brand"}),
+    ("fields", "None", {"fields": ["brand", None]}),
 ]
 
 
@@ -82,6 +96,19 @@ def test_a_wrong_argument_of_a_preview_is_named(app: Holdfast) -> None:
         with pytest.raises(BadInput) as exc_info:
             app.rules.history(**given)  # type: ignore[arg-type]
         assert exc_info.value.where == where
+
+
+def test_a_channel_with_a_wrong_option_is_refused_where_it_is_registered(app: Holdfast) -> None:
+    """Otherwise a worker would only notice when it connects, or with its first call."""
+    table = {"table": "shop.products", "key": "sku", "price": "price", "currency": "EUR"}
+    for where, shown, options in OF_CHANNELS:
+        with pytest.raises(BadDefinition) as exc_info:
+            app.rules.channel("other", Table(**table), **options)  # type: ignore[arg-type]
+        assert (exc_info.value.where, shown in exc_info.value.what) == (where, True), exc_info.value
+    for where, shown, options in OF_TABLES:
+        with pytest.raises(BadDefinition) as exc_info:
+            Table(**(table | options))
+        assert (exc_info.value.where, shown in exc_info.value.what) == (where, True), exc_info.value
 
 
 def test_a_run_that_does_not_exist_has_no_empty_lists(app: Holdfast) -> None:

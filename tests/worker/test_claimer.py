@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import Batch, Holdfast
@@ -329,3 +330,29 @@ def test_a_worker_that_drains_hands_back_what_it_has_not_begun(hf: Holdfast, db:
     slots.go.set()
 
     assert {(r[0], r[1]) for r in db.execute("select state, failures from holdfast.steps")} == {("pending", 0)}
+
+
+def test_a_burst_looks_again_after_another_worker_parked_its_step(
+    hf: Holdfast, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that does not serve a step has it locked while it parks it, so the first claim finds nothing."""
+    ran: list[int] = []
+
+    @hf.task
+    def rare() -> None:
+        ran.append(1)
+
+    rare.start()
+    own_claim = claimer.Claimer.claim
+    with psycopg.connect(dsn) as other:
+        other.execute("select from holdfast.claim_steps('other', 'default', array['common'], 1, '1 h')")
+
+        async def claim(self: claimer.Claimer, connection: Any) -> Any:
+            found = await own_claim(self, connection)
+            other.commit()
+            return found
+
+        monkeypatch.setattr(claimer.Claimer, "claim", claim)
+        burst(hf)
+
+    assert ran == [1]

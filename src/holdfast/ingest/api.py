@@ -172,6 +172,10 @@ class Ingest:
             raise BadDefinition(
                 f"into must be a Canonical, got {into!r}", where="into", next='use Canonical("t", Model)'
             )
+        if map is not None and not callable(map):
+            raise BadDefinition(f"map must be a function, got {map!r:.60}", where="map", next="pass it without ()")
+        if price is not None and not isinstance(price, Pricing):
+            raise BadDefinition(f"price must be a Pricing, got {price!r:.60}", where="price", next="see Pricing")
         if price is not None and price.column not in into.model.model_fields:
             raise BadDefinition(
                 f"{into.model.__name__} has no field {price.column}", where="price", next="name the field of the price"

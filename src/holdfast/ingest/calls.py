@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from holdfast.kernel.call import Call
+from holdfast.kernel.call import Call, check_moments
 from holdfast.kernel.finite import jsonb
 
 
@@ -75,6 +75,7 @@ def start(
     tenant: str | None = None,
 ) -> Call[UUID]:
     """Start a run of a feed."""
+    check_moments(since=since, until=until)
     arguments = {"feed": feed, "run_type": run_type, "since": since, "until": until, "tenant": tenant}
     return Call("start", UUID, arguments, schema="ingest")
 

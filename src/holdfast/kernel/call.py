@@ -74,6 +74,15 @@ class Call(Generic[Row]):
         return None
 
 
+def check_moments(**moments: Any) -> None:
+    """Raise BadInput for a time that is not a datetime with a time zone; None was not given."""
+    for name, moment in moments.items():
+        if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
+            raise BadInput(
+                f"{name} must be a datetime with a time zone, got {moment!r:.60}", where=name, next="add tzinfo=UTC"
+            )
+
+
 class Executor(Protocol):
     """Runs calls on connections of its own, or on one that the caller passes."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
@@ -253,6 +254,11 @@ def _queue_call(
         raise BadInput(
             f"metadata must be a mapping, got {metadata!r:.80}", where="metadata", next='use {"author": "ann"}'
         )
+    try:
+        json.dumps(None if metadata is None else dict(metadata))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"metadata cannot be written as JSON: {error}", where="metadata",
+                       next="use text, numbers, lists and mappings") from None  # fmt: skip
     lives: timedelta | None = None if ttl is None else duration(ttl, "ttl")
     masked = masking.known.value(metadata)
     return calls.queue_run(project, env, git_sha=git_sha, git_ref=git_ref, metadata=masked, key=key, kind=kind,

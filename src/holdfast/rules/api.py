@@ -100,6 +100,10 @@ class Rules:
         by status or code, where it differs from the standard. `settles_within`: how long the channel may take to show
         what was written, at most 4 minutes. `corrects`: whether passes of reconciliation plan a correction.
         """
+        for option, given in (("retry", retry), ("rate_limit_retry", rate_limit_retry)):
+            if given is not None and not isinstance(given, RetryPolicy):
+                raise BadDefinition(f"{option} must be a RetryPolicy, got {given!r:.40}", where=option,
+                                    next="use RetryPolicy(limit=4, base=2)")  # fmt: skip
         known = registered(
             name, channel, batch=batch, request_timeout=request_timeout, target_timeout=target_timeout,
             errors=table_of(errors), charges_rate_limits=charge_rate_limits, has_own_policy=bool(rate_limit_retry),

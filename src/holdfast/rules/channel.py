@@ -188,7 +188,7 @@ def registered(
             where="channel",
             next='use Table("products", key="sku", price="price", currency="EUR")',
         )
-    if isinstance(batch, bool) or not 1 <= batch <= MOST:
+    if type(batch) is not int or not 1 <= batch <= MOST:
         raise BadDefinition(f"batch must be 1 to {MOST}, got {batch!r:.40}", where="batch", next="use 250")
     request = _timeout(request_timeout, "request_timeout", REQUEST_TIMEOUT)
     target = _timeout(target_timeout, "target_timeout", TARGET_TIMEOUT)
@@ -205,6 +205,9 @@ def registered(
             where="settles_within",
             next="a pass checks a run within 5 minutes of its end",
         )
+    for option, given in (("corrects", corrects), ("charge_rate_limits", charges_rate_limits)):
+        if not isinstance(given, bool):
+            raise BadDefinition(f"{option} must be True or False, got {given!r:.40}", where=option, next="use True")
     policy = f"{RATE_LIMIT_POLICY}:{name}" if has_own_policy else RATE_LIMIT_POLICY
     return Registered(name, channel, batch, request, target, errors or {}, charges_rate_limits, policy, settles,
                       corrects)  # fmt: skip

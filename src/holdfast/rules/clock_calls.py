@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from holdfast.errors import BadInput
 from holdfast.kernel.arrays import Bigints
-from holdfast.kernel.call import Call
+from holdfast.kernel.call import Call, check_moments
 from holdfast.rules import calls
 
 
@@ -67,15 +66,8 @@ def apply_at(
 
 def times(at: datetime | None, revert_at: datetime | None) -> dict[str, Any]:
     """Return the times that were given; raise BadInput for one without a time zone."""
-    moments: dict[str, Any] = {
-        name: moment for name, moment in (("at", at), ("revert_at", revert_at)) if moment is not None
-    }
-    for name, moment in moments.items():
-        if not isinstance(moment, datetime) or moment.utcoffset() is None:
-            raise BadInput(
-                f"{name} must be a datetime with a time zone, got {moment!r}", where=name, next="add tzinfo=UTC"
-            )
-    return moments
+    check_moments(at=at, revert_at=revert_at)
+    return {name: moment for name, moment in (("at", at), ("revert_at", revert_at)) if moment is not None}
 
 
 def apply(run_id: UUID, given: Mapping[str, Any], **options: Any) -> Call[Any]:

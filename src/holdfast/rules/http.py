@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 from uuid import uuid4
 
 from holdfast.connectors import http
@@ -46,16 +46,14 @@ class HttpChannel:
         headers: Mapping[str, str | Env] | None = None,
         page: int = PAGE,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise BadDefinition(f"url must be an address such as https://shop.example, got {parts.scheme}://…",
-                                where="url")  # fmt: skip
+        parts = _address(url)
         if parts.username or parts.password:
             raise BadDefinition("url must have no credentials", where="url", next='use token=Env("SHOP_TOKEN")')
         if token is not None and not isinstance(token, Env):
             raise BadDefinition("token must name an environment variable", where="token", next='Env("SHOP_TOKEN")')
-        if isinstance(page, bool) or not 1 <= page <= 10 * PAGE:
+        if type(page) is not int or not 1 <= page <= 10 * PAGE:
             raise BadDefinition(f"page must be 1 to {10 * PAGE}, got {page!r:.40}", where="page", next="use 1000")
+        _check_headers(headers)
         self.url = url.rstrip("/")
         self._headers: dict[str, str | Env] = dict(headers or {})
         self._token = token
@@ -159,6 +157,29 @@ class HttpChannel:
         except SecretMissing as error:
             raise Rejected(error.what, next=error.next, code="CONFIGURATION", is_sent=False) from None
         return {**sent, "X-Correlation-Id": call.correlation_id or str(uuid4())}
+
+
+def _address(url: Any) -> SplitResult:
+    """Split an address; raise BadDefinition for anything that requests cannot be sent to."""
+    try:
+        parts = urlsplit(url if isinstance(url, str) else "")
+        is_fit = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        parts, is_fit = SplitResult("", "", "", "", ""), False
+    if not is_fit or parts.query or parts.fragment:
+        raise BadDefinition(f"url must be an address such as https://shop.example, got {parts.scheme}://…",
+                            where="url", next="write http or https, the host, a port if it has one")  # fmt: skip
+    return parts
+
+
+def _check_headers(headers: Any) -> None:
+    if headers is not None and not isinstance(headers, Mapping):
+        raise BadDefinition(f"headers must be a mapping, got a {type(headers).__name__}", where="headers",
+                            next='use {"X-Shop": "eu"}')  # fmt: skip
+    for name, value in (headers or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str | Env):
+            raise BadDefinition(f"header {name!r:.40} must be text or an Env, got a {type(value).__name__}",
+                                where="headers", next=f'use {{"{name!s:.40}": Env("SHOP_KEY")}}')  # fmt: skip
 
 
 def _unreadable(url: str, reason: str) -> Unavailable:

@@ -14,11 +14,12 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from psycopg import Connection
+from psycopg.errors import UniqueViolation
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from holdfast.connections.deadline import within
-from holdfast.errors import TooLarge
+from holdfast.errors import BadInput, TooLarge
 from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
@@ -161,12 +162,29 @@ def stored(connection: Connection[Any], verdicts: Evaluated, request: Request, *
                         for block in spool.blocks():
                             copy.write(block)
                             connection.wait(_sent(connection.pgconn))
-        preview = db.run(connection, _take(request, verdicts.unchanged))[0]
+        try:
+            preview = db.run(connection, _take(request, verdicts.unchanged))[0]
+        except BadInput as error:
+            raise _named(error, verdicts.targets) from error
         if apply:
             db.run(connection, calls.apply(preview.run_id, actor=request.actor))
         failpoint("before_preview_commit")
     failpoint("after_preview_commit")
     return preview
+
+
+def _named(error: BadInput, targets: Spool) -> BadInput:
+    """Return the error for an item that is there twice with its name, which the database withholds, or as it is."""
+    cause = error.__cause__
+    if not isinstance(cause, UniqueViolation) or cause.diag.constraint_name != "target_items":
+        return error
+    seen: set[bytes] = set()
+    for line in b"".join(targets.blocks()).splitlines():
+        item = line.partition(b"\t")[0]
+        if item in seen:
+            return BadInput(f"item {item.decode()} is there twice", where="items", next="list each item once")
+        seen.add(item)
+    return error
 
 
 def _sent(pgconn: PGconn) -> Generator[Wait, Ready | int, None]:

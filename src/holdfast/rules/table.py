@@ -23,7 +23,7 @@ from holdfast.rules.language.currencies import complaint
 from holdfast.rules.language.evaluate import Refusal
 from holdfast.rules.language.items import Item, ItemRefused, amount
 from holdfast.rules.language.money import Price, decimal
-from holdfast.rules.table_sql import Columns, Statements, check_table
+from holdfast.rules.table_sql import Columns, Statements, check_columns, check_table
 
 PAGE = 5_000  # items per statement
 _PART = re.compile(r"[^.]{1,63}")
@@ -77,6 +77,8 @@ class Table:
                                 next='write currency="EUR"')  # fmt: skip
         if currency is not None and (problem := complaint(currency)):
             raise BadDefinition(problem[0], where="currency", next=problem[1])
+        own = {"key": key, "price": price, "compare_at": compare_at, "cost": cost, "sku": sku, "tags": tags}
+        check_columns(own | {"currency_column": currency_column}, fields)
         self.table = table
         self._currency = currency
         self._minor_units = minor_units
@@ -168,9 +170,14 @@ class Table:
 
     def _written(self, connection: Connection[Any], statements: Statements, writes: Sequence[Write]) -> list[Wrote]:
         key_type = statements.key_type
-        places = [place for place, write in enumerate(writes) if _is_key(write.item_id, key_type)]
-        due = writes if len(places) == len(writes) else [writes[place] for place in places]
         found = [_NOT_FOUND] * len(writes)
+        places = [place for place, write in enumerate(writes) if _is_key(write.item_id, key_type)]
+        if statements.may_round:
+            rounded = {place: sentence for place in places if (sentence := statements.rounded(writes[place]))}
+            places = [place for place in places if place not in rounded]
+            for place, sentence in rounded.items():
+                found[place] = Wrote("failed", error_class="VALIDATION", message=sentence)
+        due = writes if len(places) == len(writes) else [writes[place] for place in places]
         for number, is_written, *shown in statements.write(connection, due):
             place = places[number - 1]
             found[place] = _WRITTEN if is_written else self._unwritten(writes[place], shown)
@@ -232,8 +239,8 @@ class Table:
 
     def _checked(self, connection: Connection[Any]) -> Statements:
         if self._statements is None:
-            key_type = check_table(connection, self._columns, is_minor=self._minor_units)
-            self._statements = Statements(self._columns, key_type, is_minor=self._minor_units)
+            fitting = check_table(connection, self._columns, is_minor=self._minor_units)
+            self._statements = Statements(self._columns, fitting, currency=self._currency, is_minor=self._minor_units)
         return self._statements
 
     def _lend(self) -> AbstractContextManager[Connection[Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 
 from psycopg import Connection, sql
@@ -11,6 +12,7 @@ from holdfast.errors import BadDefinition
 from holdfast.kernel.arrays import Texts
 from holdfast.rules.channel import Write
 from holdfast.rules.language.currencies import EXPONENTS
+from holdfast.rules.language.money import decimal
 from holdfast.spelling import did_you_mean
 
 _KEYS: Final[dict[str, str]] = {  # types of keys, and how an id is cast to them
@@ -19,11 +21,12 @@ _KEYS: Final[dict[str, str]] = {  # types of keys, and how an id is cast to them
 }  # fmt: skip
 _WHOLE: Final = ("bigint", "integer")
 _TEXT: Final = ("text", "character varying", "character")
+_SCALED: Final = re.compile(r"numeric\([0-9]+,(-?[0-9]+)\)")
 _SUFFIXES: Final[dict[str, str]] = {  # which make a number of major units of one of minor units
     currency: f"e-{places}" if places else "" for currency, places in EXPONENTS.items()
 }
 _FOUND: LiteralString = """
-select a.attname::text, format_type(a.atttypid, null),
+select a.attname::text, format_type(a.atttypid, null), format_type(a.atttypid, a.atttypmod),
        exists (select from pg_index i
                 where i.indrelid = a.attrelid and i.indisunique and i.indisvalid and i.indpred is null
                   and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
@@ -51,10 +54,29 @@ class Columns(NamedTuple):
         return sql.Identifier(*self.table).as_string(None)
 
 
-def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool) -> str:
-    """Return the type that ids are cast to; raise BadDefinition unless the table has its columns, of fitting types."""
+def check_columns(own: Mapping[str, Any], fields: Any) -> None:
+    """Raise BadDefinition for what cannot be the name of a column."""
+    if isinstance(fields, str) or not isinstance(fields, Sequence):
+        raise BadDefinition(f"fields must be a list of columns, got {fields!r:.60}", where="fields",
+                            next=f"use [{fields!r:.60}]")  # fmt: skip
+    given = [(what, name) for what, name in own.items() if name is not None or what in {"key", "price"}]
+    for what, name in [*given, *(("fields", field) for field in fields)]:
+        if not isinstance(name, str) or not name:
+            raise BadDefinition(f"{what} must name a column, got {name!r:.60}", where=what,
+                                next=f'use such as {what}="{what}"')  # fmt: skip
+
+
+class Fitting(NamedTuple):
+    """What a table with all of its columns is like."""
+
+    key_type: str  # the type that ids are cast to
+    decimals: Mapping[str, int]  # how many the columns of amounts have, by name; those with any number are left out
+
+
+def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool) -> Fitting:
+    """Look at the table; raise BadDefinition unless it has its columns, of fitting types."""
     rows = connection.execute(_FOUND, [columns.named]).fetchall()
-    columns_of = {name: (kind, is_unique) for name, kind, is_unique in rows}
+    columns_of = {name: (kind, is_unique) for name, kind, _, is_unique in rows}
     if not columns_of:
         raise BadDefinition(
             f"there is no table {columns.named}", where="table", next="check its name and the search_path"
@@ -81,7 +103,18 @@ def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool
             )
     for name in columns.fields:
         _column(columns_of, name, "fields")
-    return _KEYS[kind]
+    full = {name: full_kind for name, _, full_kind, _ in rows}
+    amount_columns = [] if is_minor else [name for name in (columns.price, columns.compare_at) if name is not None]
+    decimals = {name: places for name in amount_columns if (places := _decimals(full[name])) is not None}
+    return Fitting(_KEYS[kind], decimals)
+
+
+def _decimals(kind: str) -> int | None:
+    """Return how many decimals a type of amounts has; None: any number."""
+    if kind in _WHOLE:
+        return 0
+    scaled = _SCALED.fullmatch(kind)
+    return None if scaled is None else int(scaled[1])
 
 
 def _column(found: dict[str, tuple[str, bool]], name: str, what: str) -> tuple[str, bool]:
@@ -93,8 +126,11 @@ def _column(found: dict[str, tuple[str, bool]], name: str, what: str) -> tuple[s
 class Statements:
     """The statements of one table, written once."""
 
-    def __init__(self, columns: Columns, key_type: str, *, is_minor: bool) -> None:
-        self.key_type = key_type
+    def __init__(self, columns: Columns, fitting: Fitting, *, currency: str | None, is_minor: bool) -> None:
+        self.key_type = fitting.key_type
+        most = max(EXPONENTS.values()) if currency is None else EXPONENTS[currency]
+        self._decimals = {name: places for name, places in fitting.decimals.items() if places < most}
+        self.may_round = bool(self._decimals)
         self._amounts = sql.SQL("%s::bigint[]" if is_minor else "%s::numeric[]")
         self._suffixes = dict.fromkeys(EXPONENTS, "") if is_minor else _SUFFIXES
         self._columns = columns
@@ -112,6 +148,18 @@ class Statements:
     def read(self, connection: Connection[Any], ids: Sequence[str]) -> list[Any]:
         """Return id, price, compare-at and currency of those that exist."""
         return connection.execute(self._read, [list(ids)]).fetchall()
+
+    def rounded(self, write: Write) -> str | None:
+        """Return which amount the table would round, as a sentence: it would store another price than the plan has."""
+        columns, after = self._columns, write.after
+        for name, units, is_written in (
+            (columns.price, after.unit_amount, write.writes_price),
+            (columns.compare_at, after.compare_at, write.writes_compare_at),
+        ):
+            places = EXPONENTS[after.currency] - self._decimals.get(name or "", EXPONENTS[after.currency])
+            if is_written and units is not None and places > 0 and units % 10**places:
+                return f"the column {name} has too few decimals for {decimal(units, after.currency)}"
+        return None
 
     def write(self, connection: Connection[Any], writes: Sequence[Write]) -> list[Any]:
         """Compare and set; return place, whether it was written, and otherwise what is there, of those that exist.

@@ -46,6 +46,9 @@ STANDARD: Mapping[Code, Treatment] = MappingProxyType({
 
 def table_of(given: Mapping[Code, Treatment] | None) -> Mapping[Code, Treatment]:
     """Check a channel's own entries, and return them on top of the standard ones."""
+    if given is not None and not isinstance(given, Mapping):
+        raise BadDefinition(f"errors must be a mapping, got {given!r:.40}", where="errors",
+                            next='use {423: Treatment("SERVER_ERROR", retries=True)}')  # fmt: skip
     for code, treatment in (given or {}).items():
         if type(code) not in {int, str}:
             raise BadDefinition(f"errors must be keyed by a status or a code, got {code!r:.40}", where="errors",

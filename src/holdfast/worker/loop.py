@@ -221,7 +221,7 @@ class Worker:
             await self._fall_asleep()
             return True  # poll once more: starts before the mark sent no hint
         self._empty_polls += 1
-        return False
+        return self.options.burst and self._empty_polls == 1  # once more: another worker may have been parking our step
 
     async def _settle(self) -> None:
         """Settle ended attempts alongside the loop, which handles a failing database."""

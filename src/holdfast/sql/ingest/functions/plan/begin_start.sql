@@ -23,7 +23,8 @@ begin
   end if;
   if is_backfill and (begin_start.since < begin_start.until and begin_start.until <= clock) is not true then
     perform holdfast.refuse('RN005', format('a backfill needs since before until, and until not after now, got %s, %s',
-                                            begin_start.since, begin_start.until), null, 'until');
+                                            begin_start.since, begin_start.until),
+                            'use an earlier since, or an until that has passed', 'until');
   end if;
   perform ingest.refuse_if_active(known.feed);
   step_id := holdfast.start_step(

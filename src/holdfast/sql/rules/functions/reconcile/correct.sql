@@ -1,7 +1,8 @@
 -- Plans the correction of what a pass found, and returns its run: from what the channel showed to what is expected,
 -- with the source `reconciliation`. It is queued by the actor scheduler if `is_safe` (its guardrails hold) and it has
--- at most 100 targets; otherwise it is a preview to look at. Returns null if there is nothing to correct. A worker
--- calls it in the transaction that completes the pass's last step.
+-- at most 100 targets; otherwise it is a preview to look at. Returns null if there is nothing to correct; what a later
+-- run of ours has written since is left alone. A worker calls it in the transaction that completes the pass's last
+-- step.
 create or replace function rules.correct(step_id bigint, lease_id bigint, is_safe boolean)
 returns uuid
 language plpgsql security definer
@@ -31,7 +32,8 @@ begin
          v.writes_price, v.writes_compare_at
     from rules.findings x join rules.target_values v on v.step_id = x.step_id
    where x.pass_id = pass.pass_id and x.finding = 'mismatch' and x.actual_currency = v.currency
-     and (x.actual is not null or not v.writes_price);
+     and (x.actual is not null or not v.writes_price)
+     and not rules.is_overtaken(pass, v, x.actual, x.actual_compare_at);  -- guard: overtaken
   if not exists (select from pg_temp.staged_steps) then
     drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;
     return null;
