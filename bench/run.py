@@ -32,7 +32,7 @@ from readings import Section
 
 ORDER = (
     "bulk", "drain", "masked", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
-    "snapshot", "limits", "batches", "pause", "cancel", "shell", "cost", "producers", "own", "ops", "rules", "ingest", "pulls", "ticks", "memory", "idle",
+    "snapshot", "limits", "batches", "pause", "cancel", "shell", "cost", "producers", "own", "ops", "rules", "ingest", "feeds", "pulls", "ticks", "memory", "idle",
 )  # fmt: skip
 
 

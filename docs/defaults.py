@@ -200,7 +200,7 @@ DOCUMENTED = (
 LAWS_OF = (
     ("000, a target", "rules.target", "retries: 3 after the first execution"),
     ("000, a rate limit without Retry-After", "rules.429", "retries, with the same counter"),
-    ("001, a message", "ingest.page", "deliveries"),
+    ("001, a message", "ingest.queue", "deliveries"),
     ("002, a worker, in place", "ops.in_place", "executions"),
     ("003, a step", "flow.step", "executions"),
     ("003, in plain SQL", "flow.sql", "executions"),

@@ -13287,6 +13287,21 @@ $$;
 
 
 --
+-- Name: acting_worker(); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.acting_worker() RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (current_setting('holdfast.actor_kind'::text, true) = 'worker'::text) THEN current_setting('holdfast.actor'::text, true)
+             ELSE NULL::text
+         END AS "case";
+END;
+
+
+--
 -- Name: event_log; Type: TABLE; Schema: ingest; Owner: -
 --
 
@@ -13504,8 +13519,8 @@ begin
   select jsonb_agg(jsonb_build_object(
            'name', format('batch-%s-%s', (held.facts).rounds, c.part + 1),
            'kind', format('ingest:%s:batch', (held.facts).feed),
-           'input', jsonb_build_object('batch', jsonb_build_object(
-             'first', c.first, 'last', c.last, 'rows', c.rows))) order by c.part)
+           'input', ingest.with_trace(jsonb_build_object('batch', jsonb_build_object(
+             'first', c.first, 'last', c.last, 'rows', c.rows)), (held.facts).trace_id)) order by c.part)
     into ranges
     from (select n.part, min(n.key) as first, max(n.key) as last, count(*) as rows
             from (select s.key, (row_number() over (order by s.key) - 1)
@@ -13533,6 +13548,7 @@ declare
   known constant ingest.known_feeds := ingest.feed_to_use(begin_start.feed);
   clock constant timestamptz := holdfast.clock();
   run_id constant uuid := holdfast.uuid7();
+  trace_id constant text := replace(gen_random_uuid()::text, '-', '');
   is_backfill constant boolean := num_nonnulls(begin_start.since, begin_start.until) > 0;
   step_id bigint;
 begin
@@ -13552,12 +13568,13 @@ begin
   end if;
   perform ingest.refuse_if_active(known.feed);
   step_id := holdfast.start_step(
-    'work.task', format('ingest:%s:plan', known.feed), jsonb_build_object('start', run_id),
+    'work.task', format('ingest:%s:plan', known.feed),
+    ingest.with_trace(jsonb_build_object('start', run_id), trace_id),
     queue => known.settings ->> 'queue', unique_key => format('ingest:%s', known.feed), tenant => known.tenant);
   insert into ingest.starts (run_id, step_id, feed, tenant, run_type, since, until, trace_id, started_at)
   values (run_id, step_id, known.feed, known.tenant,
           case when is_backfill then 'incremental' else begin_start.run_type end, begin_start.since, begin_start.until,
-          replace(gen_random_uuid()::text, '-', ''), clock);
+          trace_id, clock);
   return run_id;
 end
 $$;
@@ -13801,7 +13818,7 @@ begin
     facts.run_id, 'ingest.run', known.feed, 'ingest.partition',
     (select coalesce(jsonb_agg(jsonb_build_object(
               'name', w.item ->> 'partitionId', 'kind', format('ingest:%s:page', known.feed),
-              'input', jsonb_build_object('item', w.item)) order by w.no), '[]')
+              'input', ingest.with_trace(jsonb_build_object('item', w.item), facts.trace_id)) order by w.no), '[]')
        from ingest.work_items(facts, known, parts) w),
     jsonb_build_object('feed', known.feed), known.tenant, null);
   insert into ingest.partitions (run_id, partition_id, step_id, tenant, work_item_payload, created_at, updated_at)
@@ -13963,6 +13980,53 @@ $$;
 
 
 --
+-- Name: events_by(text, bigint[], uuid[]); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[] DEFAULT '{}'::uuid[]) RETURNS TABLE(id bigint, at timestamp with time zone, event text, run_id uuid, step_id bigint, feed text, run_type text, trace_id text, partition_id text, severity text, message text, body jsonb, records bigint, quarantined integer, deleted integer, watermark timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  runs constant uuid[] := events_by.run_ids || array(
+    select s.run_id from holdfast.steps s
+     where s.id = any (events_by.step_ids) and s.machine in ('ingest.partition', 'ingest.consolidation')
+       and s.state <> 'fetching_pages'
+     union
+    select b.run_id from ingest.starts b where b.step_id = any (events_by.step_ids));
+begin
+  if runs = '{}' then
+    return;
+  end if;
+  return query
+  select e.id, e.at, e.event, e.run_id, p.step_id, e.feed, r.run_type, e.trace_id, e.partition_id, e.severity,
+         e.message, e.body, r.records, r.quarantined, r.deleted, r.watermark_after
+    from ingest.run_facts r
+    join ingest.event_log e on e.run_id = r.run_id
+    left join ingest.partitions p on p.run_id = e.run_id and p.partition_id = e.partition_id
+   where r.run_id = any (runs) and holdfast.matches_any(allowed, r.tenant)
+     and coalesce(e.body ->> 'worker', e.body ->> 'workerId') = events_by.worker  -- guard: own
+   order by e.id;
+  return query
+  select null::bigint, s.finished_at, 'run.planning_failed', b.run_id, b.step_id, b.feed, b.run_type, b.trace_id, null,
+         'warning', holdfast.error_text(s.error), '{}'::jsonb, 0::bigint, 0, 0, null::timestamptz
+    from ingest.starts b
+    join holdfast.steps s on s.id = b.step_id and s.finished_at is not null and s.error is not null
+   where b.step_id = any (events_by.step_ids) and holdfast.matches_any(allowed, b.tenant)
+     and not exists (select from ingest.run_facts r where r.run_id = b.run_id);
+end
+$$;
+
+
+--
 -- Name: known_feeds; Type: TABLE; Schema: ingest; Owner: -
 --
 
@@ -14064,7 +14128,7 @@ begin
   step := ingest.held_step(held_consolidation.step_id, held_consolidation.lease_id, '{ingest.consolidation}');
   select r.* into facts from ingest.run_facts r where r.run_id = step.run_id;
   select f.* into feed from ingest.known_feeds f where f.feed = facts.feed;
-  if (facts.state = 'consolidating' and (facts.failed_workers = 0 or facts.forced)) is not true then
+  if (facts.state = 'consolidating' and (facts.failed_workers = 0 or facts.forced)) is not true then  -- guard: valid
     perform holdfast.refuse('RN010', format('run %s is %s and cannot be consolidated', step.run_id, facts.state),
                             'a run is consolidated once its partitions are done, or by force', step.run_id::text);
   end if;
@@ -14558,7 +14622,7 @@ begin
     order by r.run_id for no key update;  -- guard: lock
   perform ingest.add_event(
             r, 'alert', format('Run %s failed. Watermark NOT advanced.', r.run_id),
-            jsonb_build_object('title', 'Consolidation Failed', 'round', r.rounds,
+            jsonb_build_object('title', 'Consolidation Failed', 'round', r.rounds, 'worker', ingest.acting_worker(),
                                'reason', (select holdfast.error_text(s.error) from holdfast.steps s
                                            where s.id = m.step_ids[1])), 'warning')
      from unnest(record_consolidation_moves.moves) m
@@ -14654,12 +14718,13 @@ begin
     end if;
     perform ingest.add_event(facts, 'run.' || move.to_state, facts.reason, jsonb_build_object(
       'from', move.from_state, 'completed', facts.completed_workers, 'failed', facts.failed_workers,
-      'expected', facts.expected_workers));
+      'expected', facts.expected_workers, 'worker', ingest.acting_worker()));
     if move.to_state = 'failed' then
       perform ingest.add_event(
         facts, 'alert', format('Run %s failed. Watermark NOT advanced.', facts.run_id),
         jsonb_build_object('title', case when move.from_state = 'consolidation_skipped' then 'Consolidation Skipped'
-                                         else 'Consolidation Failed' end, 'reason', facts.reason), 'critical');
+                                         else 'Consolidation Failed' end, 'reason', facts.reason,
+                           'worker', ingest.acting_worker()), 'critical');
     end if;
   end loop;
 end
@@ -14983,7 +15048,7 @@ begin
   perform holdfast.add_steps(
     facts.run_id, 'ingest.consolidation', jsonb_build_array(jsonb_build_object(
       'name', ingest.consolidation_name(facts.rounds), 'kind', format('ingest:%s:consolidate', facts.feed),
-      'input', jsonb_build_object('message', message))));
+      'input', ingest.with_trace(jsonb_build_object('message', message), facts.trace_id))));
   perform ingest.add_event(facts, 'CONSOLIDATE', null, message);
 end
 $$;
@@ -15046,6 +15111,17 @@ CREATE FUNCTION ingest.violations() RETURNS TABLE(invariant text, subject text, 
     from ingest.sightings s full join ingest.payloads p on p.feed_id = s.feed_id and p.key = s.key
    group by s.feed_id having count(s.key) <> count(p.key)
 $$;
+
+
+--
+-- Name: with_trace(jsonb, text); Type: FUNCTION; Schema: ingest; Owner: -
+--
+
+CREATE FUNCTION ingest.with_trace(input jsonb, trace_id text) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (input || jsonb_build_object('$trace', jsonb_build_object('traceparent', format('00-%s-%s-01'::text, trace_id, "right"(trace_id, 16)))));
+END;
 
 
 --
@@ -28592,6 +28668,13 @@ GRANT ALL ON FUNCTION ingest.absent_keys(step_id bigint, lease_id bigint, after 
 
 
 --
+-- Name: FUNCTION acting_worker(); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.acting_worker() FROM PUBLIC;
+
+
+--
 -- Name: TABLE event_log; Type: ACL; Schema: ingest; Owner: -
 --
 
@@ -28766,6 +28849,17 @@ GRANT ALL ON FUNCTION ingest.delete_absent(step_id bigint, lease_id bigint, spar
 --
 
 REVOKE ALL ON FUNCTION ingest.drop_consolidation(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION events_by(worker text, step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_operator;
 
 
 --
@@ -29071,6 +29165,13 @@ REVOKE ALL ON FUNCTION ingest.trigger_consolidation(run_id uuid) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION ingest.violations() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION with_trace(input jsonb, trace_id text); Type: ACL; Schema: ingest; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ingest.with_trace(input jsonb, trace_id text) FROM PUBLIC;
 
 
 --

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import psycopg
 from psycopg import Connection
 
@@ -81,11 +83,12 @@ select r.run_id, r.run_type, r.completed_workers || '/' || r.expected_workers as
 
 
 class Pulled(NamedTuple):
-    """The seconds of a run's pages and of its consolidation, and the bytes of log that it wrote."""
+    """The seconds of a run's pages and of its consolidation, the bytes of log that it wrote, and the workers' most MiB."""
 
     pages: float
     batches: float
     wal: int
+    memory: float
 
 
 def measure(bench: Bench) -> None:
@@ -138,23 +141,31 @@ def pull(dsn: str, source: str, page: int, processes: int) -> Pulled:
         "HOLDFAST_LOG_LEVEL": "error",
     }  # fmt: skip
     start = "from ingest_app import feed; print(feed.start(full=True).id)"
-    with workers(env, processes), psycopg.connect(dsn, autocommit=True) as db:
+    with workers(env, processes) as pid, psycopg.connect(dsn, autocommit=True) as db:
         before = position(db)
         run_id = subprocess.run([sys.executable, "-c", start], env=env, check=True, capture_output=True, text=True)
         spans = ended(db, run_id.stdout.strip())
-        return Pulled(*spans, position(db) - before)
+        return Pulled(*spans, position(db) - before, most_memory(pid))
 
 
 @contextmanager
-def workers(env: dict[str, str], processes: int) -> Iterator[None]:
-    """Run a worker of so many processes while the block runs."""
+def workers(env: dict[str, str], processes: int) -> Iterator[int]:
+    """Run a worker of so many processes while the block runs, which receives its process id."""
     command = [sys.executable, "-m", "holdfast", "worker", "--app", "ingest_app:hf", "--processes", str(processes)]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as crew:
         try:
-            yield
+            yield crew.pid
         finally:
             crew.terminate()
             crew.wait(60)
+
+
+def most_memory(pid: int) -> float:
+    """Return the most mebibytes that a process and those it has started held at any time, as the kernel counted them."""
+    process = psutil.Process(pid)
+    members = [process, *process.children(recursive=True)]
+    texts = [Path(f"/proc/{member.pid}/status").read_text("ascii") for member in members]
+    return sum(int(text.partition("VmHWM:")[2].split()[0]) for text in texts) / 1024
 
 
 def ended(db: DB, run_id: str) -> tuple[float, float]:

@@ -103,6 +103,11 @@ def uncounted(_ok: bool, /) -> None:
     """Count nothing: outside a worker there are no meters."""
 
 
+def failures_only(count: Count) -> Count:
+    """Count only failures on the way to subscribers, which count the deliveries."""
+    return lambda ok: None if ok else count(False)
+
+
 def _about(thing: Any) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in ("name", "step_id", "run_id") if hasattr(thing, name)}
 

@@ -48,6 +48,15 @@ WHATS = {
         "log of an unchanged run",
         "24-hour query",
     },
+    "feeds": {
+        "a record of few",
+        "a record of many",
+        "memory, few",
+        "memory, many",
+        "the document's example",
+        "tables after one run",
+        "tables after five runs",
+    },
     "rules": {
         "preview",
         "apply",
@@ -101,7 +110,7 @@ WHATS = {
 }
 
 
-LONG = ("diamonds", "subscribers", "limits", "ops", "rules", "masked", "batches", "pause", "ingest")
+LONG = ("diamonds", "subscribers", "limits", "ops", "rules", "masked", "batches", "pause", "ingest", "feeds")
 
 
 @pytest.mark.timeout(900)  # dozens of processes are started, and machines are busy
@@ -110,7 +119,7 @@ LONG = ("diamonds", "subscribers", "limits", "ops", "rules", "masked", "batches"
     [
         ([name for name in WHATS if name not in LONG], "700"),
         pytest.param(["diamonds", "subscribers"], "140", marks=pytest.mark.long),
-        pytest.param(["limits", "ops", "rules", "masked", "ingest"], "700", marks=pytest.mark.long),
+        pytest.param(["limits", "ops", "rules", "masked", "ingest", "feeds"], "700", marks=pytest.mark.long),
         pytest.param(["batches", "pause"], "1500", marks=pytest.mark.long),
     ],
     ids=["tasks", "flows", "faces", "runs"],

@@ -203,6 +203,29 @@ def a_feed_has_the_name_of_an_identifier(db: DB) -> None:
         assert refused(db, "select ingest.define_feed(%s)", name) == "RN005"
 
 
+def only_a_run_that_is_consolidating_is_consolidated(db: DB) -> None:
+    """P-21: no data change for a run that is over"""
+    one_page(db, "a")
+    (step,) = claim(db, "consolidate")
+    state = "update ingest.run_facts set state = '{}'"
+    db.execute(state.format("failed"))
+    assert refused(db, "select ingest.begin_consolidation(%s, %s)", step.step_id, step.lease_id) == "RN010"
+    assert db.execute("select count(*) from holdfast.steps where kind = 'ingest:nivoda:batch'").fetchone() == (0,)
+    db.execute(state.format("consolidating"))
+
+
+def a_worker_publishes_only_what_it_caused(db: DB) -> None:
+    """P-75, P-76"""
+    run_id = run_of(db, 2)
+    for step, worker in zip(claim(db, "page", 1) + claim(db, "page", 1, "w2"), ("w1", "w2"), strict=True):
+        page(db, step, [worker])
+    caused = "select event, partition_id from ingest.events_by(%s, '{}', array[%s]) where event <> 'run.created'"
+    assert db.execute(caused, ["w1", run_id]).fetchall() == [
+        ("run.workers_running", None), ("WORK_DONE", "partition-0")]  # fmt: skip
+    assert db.execute(caused, ["w2", run_id]).fetchall() == [
+        ("WORK_DONE", "partition-1"), ("run.consolidation_triggered", None)]  # fmt: skip
+
+
 # fmt: off
 GUARDS = [
     mutant("a second active run", a_feed_has_one_active_run, Cut("ingest.refuse_if_active", "active", "if false then")),
@@ -250,6 +273,9 @@ GUARDS = [
            Cut("ingest.move_offset", "held", "if false then")),
     mutant("any update of the view", an_offset_moves_by_compare_and_swap_while_nobody_holds_it,
            Cut("ingest.take_offset", "statement", "to_jsonb(new) - '{next_offset,updated_at}'::text[]) then")),
+    mutant("a consolidation of a run that is over", only_a_run_that_is_consolidating_is_consolidated,
+           Cut("ingest.held_consolidation", "valid", "if false then")),
+    mutant("events of other workers", a_worker_publishes_only_what_it_caused, Cut("ingest.events_by", "own")),
     mutant("any name of a feed", a_feed_has_the_name_of_an_identifier,
            Cut("ingest.define_feed", "identifier", "if false then")),
 ]

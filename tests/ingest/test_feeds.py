@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from pydantic import BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field
 
 from holdfast import Holdfast
 from holdfast.errors import BadDefinition, BadInput, RateLimited, Rejected, RunFailed, Unavailable, WrongState
 from holdfast.ingest import Canonical, Page, Pricing, Rows
-from holdfast.testing import drain
+from holdfast.testing import Clock, drain
 from ingest.shop import DB, LONG_AGO, TABLE, Order, Shop, feed_of, names, order, table
+from properties.guards import login_for
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,33 @@ def test_every_record_is_in_the_table_once_and_the_next_run_asks_for_changes(hf:
     assert shop.windows[-1].since == summary.watermark_after - timedelta(minutes=15)  # type: ignore[operator]
     assert table(db) == names(rows)
     assert feed.watermark == second.result().watermark_after > summary.watermark_after  # type: ignore[operator]
+
+
+def test_a_partition_of_5000_records_is_read_by_offset_to_its_end(hf: Holdfast, db: DB) -> None:
+    """P-118, P-119, C-27: offsets are multiples of the page size"""
+    shop = Shop([order(n) for n in range(5000)], paging="offset", page_size=500)
+    run = feed_of(hf, shop, least=5000).start()
+    drain(hf)
+
+    assert run.result(timeout=5).records == 5000
+    assert [offset for offset, _ in shop.asked] == list(range(0, 5000, 500))
+    parts = db.execute("select status, records_processed from ingest.worker_runs").fetchall()
+    assert parts == [("completed", 5000)]
+
+
+def test_each_log_line_of_a_run_carries_its_trace(hf: Holdfast, db: DB, log_lines: list[dict[str, object]]) -> None:
+    """P-146: of the plan, of pages, of the consolidation and of batches"""
+    shop = Shop([order(n) for n in range(40)])
+    shop.faults = [Unavailable("502")]
+    run = feed_of(hf, shop, least=20, batch=10).start()
+    drain(hf, bypass_backoff=True, log_level="info")
+    run.result(timeout=5)
+
+    row = db.execute("select trace_id from ingest.run_metadata").fetchone()
+    lines = [line for line in log_lines if "step_id" in line]
+    kinds = {str(line["kind"]).rpartition(":")[2] for line in lines}
+    assert kinds == {"plan", "page", "consolidate", "batch"}
+    assert {line.get("trace_id") for line in lines} == set(row or ())
 
 
 def test_prices_follow_the_rules_of_the_feed_as_the_run_froze_them(hf: Holdfast, db: DB) -> None:
@@ -343,10 +372,35 @@ def test_a_schedule_starts_runs_and_a_tick_is_refused_while_one_is_active(hf: Ho
     assert feed.watermark is not None
 
 
+def test_a_tick_starts_one_run_however_many_workers_look(hf: Holdfast, db: DB, clock: Clock) -> None:
+    """P-01, P-154, C-25"""
+    feed = feed_of(hf, Rows([order(1)], key="id"), cron="0 2 * * *")
+    clock.set(datetime(2030, 1, 1, 1, 59, tzinfo=UTC))
+    drain(hf)  # a worker defines the schedule
+    clock.advance(timedelta(minutes=2))
+    with ThreadPoolExecutor(3) as workers:
+        list(workers.map(lambda _: drain(hf), range(3)))
+    drain(hf)
+
+    assert db.execute("select count(*) from ingest.starts").fetchone() == (1,)
+    assert feed.watermark is not None
+
+
 class Nested(BaseModel):
     id: str
-    name: str = Field(alias="title")
-    cents: int = 0
+    name: str = Field(validation_alias=AliasPath("certificate", "lab"))
+    cents: int = Field(alias="price")
+
+
+def test_without_a_map_the_model_reads_nested_fields_by_alias(hf: Holdfast, db: DB) -> None:
+    """P-24"""
+    rows = [{"id": "a", "certificate": {"lab": "GIA"}, "price": 7}]
+    into = Canonical("public.orders", Nested, key="id")
+    run = hf.ingest("orders", source=Rows(rows, key="id"), into=into).start()
+    drain(hf)
+
+    run.result(timeout=5)
+    assert db.execute("select id, name, cents from public.orders").fetchall() == [("a", "GIA", 7)]
 
 
 @pytest.mark.parametrize(
@@ -376,6 +430,18 @@ def test_a_definition_that_cannot_work_is_refused(options: dict[str, Any], where
 def test_a_name_that_is_not_an_identifier_is_refused(name: str) -> None:
     with pytest.raises(BadDefinition):
         Holdfast("dbname=none").ingest(name, source=Rows([], key="id"), into=Canonical("orders", Order, key="id"))
+
+
+def test_a_target_that_the_login_may_not_write_is_refused_with_the_grant(db: DB) -> None:
+    into = Canonical("public.orders", Order, key="id")
+    db.execute("grant select on public.orders to hf_worker")
+    with login_for(db, "hf_worker", "default") as login:
+        with pytest.raises(BadDefinition) as caught:
+            into.check(login)
+        assert (caught.value.where, "insert, update" in caught.value.what) == ("public.orders", True)
+        assert caught.value.next is not None
+        db.execute(caught.value.next)
+        into.check(login)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,45 @@ def test_a_retried_partition_continues_at_its_offset_and_the_run_completes(db: D
     assert facts(db, run_id)["state"] == "completed"
 
 
+def test_what_a_person_does_is_in_the_journal_with_the_reason(db: DB) -> None:
+    """P-18, P-153: retry, force, resume and cancel"""
+    run_id = run_of(db, 1)
+    acted = ["retry", "force", "resume", "cancel"]
+    fail_for_good(db)
+    db.execute("select ingest.retry_partitions(%s, null, 'retry')", [run_id])
+    fail_for_good(db)
+    db.execute("select ingest.force(%s, false, 'force')", [run_id])
+    fail_for_good(db, "consolidate")
+    db.execute("select ingest.resume_consolidation(%s, 'resume')", [run_id])
+    db.execute("select ingest.cancel_run(%s, 'cancel')", [run_id])
+
+    entries = db.execute(
+        "select reason, actor = session_user from holdfast.journal"
+        " where run_id = %s and step_id is null and reason = any (%s) order by id",
+        [run_id, acted],
+    ).fetchall()
+    assert entries == [(reason, True) for reason in acted]
+
+
+def test_pricing_rules_that_cannot_be_loaded_fail_the_run(db: DB) -> None:
+    """P-22, P-142: after three deliveries, with the alert"""
+    run_id = run_of(db, 1)
+    (first,) = claim(db, "page")
+    page(db, first, ["a"])
+    db.execute("alter table ingest.prices rename column markup to gone")
+    for _ in range(3):
+        db.execute("update holdfast.steps set due_at = holdfast.clock() where due_at is not null")
+        (step,) = claim(db, "consolidate")
+        with pytest.raises(psycopg.Error, match="markup"):
+            db.execute("select ingest.begin_consolidation(%s, %s)", [step.step_id, step.lease_id])
+        settle(db, step, Retry({"type": "UndefinedColumn", "message": "column markup does not exist"}))
+    db.execute("alter table ingest.prices rename column gone to markup")
+
+    assert (facts(db, run_id)["state"], watermark(db)) == ("failed", None)
+    assert "markup" in facts(db, run_id)["reason"]
+    assert [severity for _, severity, _ in events(db, run_id, "alert")] == ["warning", "critical"]
+
+
 def test_force_consolidates_what_is_there_and_leaves_the_watermark(db: DB) -> None:
     """P-19, P-57, P-58, C-18: with advance_watermark it moves"""
     for advance, after in ((False, None), (True, UNTIL)):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
+from typing import Any
 
 import psycopg
 import pytest
 
 from holdfast import Holdfast
-from holdfast.models import Continue, Done
+from holdfast.models import Continue, Done, Retry
 from holdfast.testing import Clock, drain
-from ingest.runs import DB, claim, define, facts, fail_for_good, put, run_of, settle
-from ingest.shop import TABLE, Shop, feed_of, names, order, table
+from ingest.runs import DB, claim, define, facts, fail_for_good, page, put, run_of, settle
+from ingest.shop import TABLE, Order, Shop, feed_of, names, order, table
 
 WRITES = """
 create table public.writes (rows int);
@@ -53,6 +55,21 @@ def test_messages_carry_what_the_document_lists_and_one_trace(db: DB) -> None:
     assert traces == [(trace,)]
     dead = db.execute("select delivery_count, state from ingest.messages where state = 'dead'").fetchall()
     assert dead == [(3, "dead")]
+
+
+def test_a_partition_is_one_message_with_the_offset_of_its_next_page(db: DB) -> None:
+    """P-69, P-80, P-145: queued between two pages, locked while it is read, scheduled while a failure backs off"""
+    define(db)
+    run_id = run_of(db, 1)
+    items = "select message_id, state, delivery_count from ingest.messages where queue = 'work-items'"
+    (step,) = claim(db, "page")
+    page(db, step, [f"a{n:02}" for n in range(30)], offset=30)
+    assert db.execute(items).fetchall() == [(f"{run_id}:partition-0:30", "queued", 0)]
+    (step,) = claim(db, "page")
+    assert db.execute(items).fetchall() == [(f"{run_id}:partition-0:30", "locked", 1)]
+    settle(db, step, Retry("the source answered 502", timedelta(minutes=1)))
+    assert db.execute(items).fetchall() == [(f"{run_id}:partition-0:30", "scheduled", 1)]
+    assert claim(db, "page") == []
 
 
 def test_other_moves_of_a_run_are_refused(db: DB) -> None:
@@ -104,6 +121,30 @@ def test_several_consolidators_write_each_record_once_in_arrays_of_100(hf: Holdf
     assert sorted(sizes) == [50, *[100] * 10]
     limits = db.execute("select concurrency from holdfast.limits where name = 'consolidate:orders'").fetchall()
     assert limits == [(5,)]
+
+
+@pytest.mark.one_server
+def test_five_batches_are_written_at_once_and_not_more(hf: Holdfast, db: DB) -> None:
+    """P-32, P-124: however many handlers a worker may run"""
+    db.execute(TABLE)
+    inside: list[str] = []
+    most: list[int] = []
+    together = Barrier(5)
+
+    def to_order(record: dict[str, Any]) -> Order:
+        if int(record["id"][1:]) % 10 == 0:  # the first record of its batch
+            inside.append(record["id"])
+            together.wait(60)  # raises unless five arrive
+            most.append(len(inside))
+            together.wait(60)
+            inside.remove(record["id"])
+        return Order(**record)
+
+    run = feed_of(hf, Shop([order(n) for n in range(100)], page_size=100), map=to_order, batch=10).start()
+    drain(hf, concurrency=12)
+
+    assert run.result(timeout=5).records == 100
+    assert most == [5] * 10
 
 
 @pytest.mark.one_server

@@ -242,6 +242,16 @@ def test_a_table_that_cannot_be_read_safely_is_refused(
     assert caught.value.where == where
 
 
+def test_a_table_that_the_login_may_not_read_is_refused_with_the_grant(shop: str, there: DB) -> None:
+    as_worker = source(make_conninfo(shop, options="-c role=hf_worker"))
+    with pytest.raises(BadDefinition) as caught:
+        as_worker.check()
+    assert caught.value.where == "orders"
+    assert caught.value.next is not None
+    there.execute(caught.value.next)
+    as_worker.check()
+
+
 def test_a_timestamp_without_a_zone_is_read_in_the_named_one(shop: str, there: DB) -> None:
     there.execute("alter table orders alter column changed_at type timestamp")
     there.execute("insert into orders values (1, 'x', 1, '2024-07-01 12:00', false)")

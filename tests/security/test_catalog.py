@@ -20,7 +20,7 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
-    "ops.step_of_run", "ingest.allowed_feeds", "ingest.planning_step", "ingest.run_summary",
+    "ops.step_of_run", "ingest.allowed_feeds", "ingest.events_by", "ingest.planning_step", "ingest.run_summary",
     "run_events", "run_machine", "run_results", "run_status", "step_events", "step_policy", "step_results",
     "step_status", "worker_standing", "history_rule", "old_months", "pruned", "rule_text", "sweep_state",
     "is_probed", "is_ready", "limit_family", "limit_rule", "bucket_level", "tokens_at", "would_admit",

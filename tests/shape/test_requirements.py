@@ -22,7 +22,7 @@ NOT_BY_A_TEST = {
     "P-16": "a watermark in the user's own store comes with Sources; here it is part of the transaction",
     "P-42": "mail comes with Observability; the alert is a row of ingest.events",
     "P-111": "watermarks in other stores come with Sources",
-    "P-126": "a figure of the bench, which comes with its section",
+    "P-126": "a figure of the bench: the section `feeds` measures the document's example",
     "P-136": "pages come with Console",
     "P-144": "mail comes with Observability",
 }

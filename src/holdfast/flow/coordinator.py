@@ -21,7 +21,7 @@ from holdfast.flow.decisions import Decision, Durable, Strategy, decide
 from holdfast.flow.events import CATALOGUE, Event, title_of
 from holdfast.kernel.call import Call, Executor
 from holdfast.models import ClaimedStep, Ending, Fail, Retry
-from holdfast.notify import BackgroundNotifier, Count, Subscribers
+from holdfast.notify import BackgroundNotifier, Count, Subscribers, failures_only
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -102,17 +102,17 @@ class Coordinator:
         if not self._subscribers.want(CLAIMING):
             return
         if of_runs := [step for step in steps if step.run_id is not None]:
-            self._notes.tell(Claimed(worker, of_runs, count), _failures_only(count))
+            self._notes.tell(Claimed(worker, of_runs, count), failures_only(count))
 
     def begun(self, step: ClaimedStep, count: Count) -> None:
         """Receive a step whose handler is about to be called."""
         if step.run_id is not None and self._subscribers.want(BEGINNING):
-            self._notes.tell(Begun(step, datetime.now(UTC), count), _failures_only(count))
+            self._notes.tell(Begun(step, datetime.now(UTC), count), failures_only(count))
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
         """Receive the outcomes of steps, unless none belongs to a run of a flow."""
         if answers != []:
-            self._notes.tell(Ended(worker, endings, answers, count), _failures_only(count))
+            self._notes.tell(Ended(worker, endings, answers, count), failures_only(count))
 
     def flush(self, seconds: float) -> None:
         """Wait until all events are delivered, up to the timeout."""
@@ -195,7 +195,7 @@ class Coordinator:
         payload = {"action": decision.action, "delay": decision.delay, "reason": decision.reason}
         self._publish(scene, "flow.workflow.finalization_completed", execution_status=decision.status, **payload)
         if decision.action == "reenqueue":
-            self._strategy_calls.tell(StrategyCall(decision, scene), _failures_only(scene.count))
+            self._strategy_calls.tell(StrategyCall(decision, scene), failures_only(scene.count))
 
     def _call_strategy(self, call: StrategyCall) -> None:
         decision, scene = call.decision, call.scene
@@ -253,8 +253,3 @@ def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
     kept.move_to_end(key)
     if len(kept) > MOST_KEPT:
         kept.popitem(last=False)
-
-
-def _failures_only(count: Count) -> Count:
-    """Count only failures on the way, because subscribers count deliveries."""
-    return lambda ok: None if ok else count(False)

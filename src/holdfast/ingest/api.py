@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, LiteralString, Protocol
+from typing import Any, LiteralString
 from uuid import UUID
 
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, PermissionMissing
 from holdfast.handlers.limits import KindLimits, limit_definition
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy, check_name
+from holdfast.handlers.registry import Handler, RetryPolicy, check_name
 from holdfast.handlers.schedules import schedule_definition
 from holdfast.handlers.signature import Signature
 from holdfast.ingest import calls, reads
 from holdfast.ingest.consolidate import Consolidator
 from holdfast.ingest.context import IngestCtx
+from holdfast.ingest.events import IngestExecutor, RunWatcher, publish_manual
 from holdfast.ingest.fetch import Fetcher
 from holdfast.ingest.handle import IngestRun
 from holdfast.ingest.plan import Planner
@@ -24,7 +25,7 @@ from holdfast.ingest.pricing import Pricing
 from holdfast.ingest.settings import Settings, check_feed_name
 from holdfast.ingest.source import Reader, Source
 from holdfast.ingest.target import Canonical
-from holdfast.kernel.call import Call, Executor, check_tenant
+from holdfast.kernel.call import Call, check_tenant
 from holdfast.kernel.query import Query, query
 from holdfast.kernel.schedule_calls import Target
 from holdfast.models import Json
@@ -35,12 +36,6 @@ __all__ = ["Feed", "Ingest"]  # what annotations of the app name
 LEASES = {"plan": "5m", "page": "2m", "consolidate": "5m", "batch": "5m"}
 DELIVERIES = RetryPolicy(limit=3, base=1, growth=2, longest=20)
 WATERMARK: LiteralString = "select w.last_updated_at from ingest.watermarks w where w.feed = %(feed)s"
-
-
-class IngestExecutor(Executor, Protocol):
-    """The internals of an app, as feeds see them."""
-
-    registry: Registry
 
 
 class Feed:
@@ -100,7 +95,7 @@ class Feed:
     def _start(self, call: Call[UUID]) -> IngestRun:
         self._define()
         (run_id,) = self._executor.make(call)
-        return IngestRun(run_id, self._executor)
+        return self._requested(run_id)
 
     async def _astart(self, call: Call[UUID]) -> IngestRun:
         try:
@@ -109,6 +104,10 @@ class Feed:
         except PermissionMissing:
             pass
         (run_id,) = await self._executor.amake(call)
+        return self._requested(run_id)
+
+    def _requested(self, run_id: UUID) -> IngestRun:
+        publish_manual(self._executor, "requested", run_id, feed=self.name)
         return IngestRun(run_id, self._executor)
 
     def _define(self) -> None:
@@ -125,6 +124,7 @@ class Ingest:
 
     def __init__(self, engine: IngestExecutor) -> None:
         self._engine = engine
+        self.watcher = RunWatcher(engine.subscribers, engine)
         self._feeds: dict[str, Feed] = {}
 
     @checks_options(BadDefinition)
@@ -265,6 +265,6 @@ def _overlap(given: Duration) -> Any:
     return duration(given, "overlap", error=BadDefinition)
 
 
-def by_id(executor: Executor, run_id: str) -> IngestRun:
+def by_id(executor: IngestExecutor, run_id: str) -> IngestRun:
     """Return the handle of a run by its id."""
     return IngestRun(UUID(run_id), executor)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call, check_moments
 from holdfast.kernel.finite import jsonb
 
@@ -59,6 +60,28 @@ class RunSummary:
     watermark_after: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """A row of `ingest.events` that a worker caused, beside what its run brought. A plan that failed has no id."""
+
+    id: int | None
+    at: datetime
+    event: str
+    run_id: UUID
+    step_id: int | None
+    feed: str
+    run_type: str | None
+    trace_id: str
+    partition_id: str | None
+    severity: str
+    message: str | None
+    body: dict[str, Any]
+    records: int
+    quarantined: int
+    deleted: int
+    watermark: datetime | None
+
+
 def define_feed(
     feed: str, settings: Mapping[str, Any], raw_name: str | None = None, tenant: str = "default"
 ) -> Call[None]:
@@ -99,6 +122,12 @@ def create_run(step_id: int, lease_id: int, plan: Mapping[str, Any]) -> Call[UUI
     """Create the run that a held task planned."""
     arguments = {"step_id": step_id, "lease_id": lease_id, "plan": jsonb(dict(plan))}
     return Call("create_run", UUID, arguments, schema="ingest")
+
+
+def events_by(worker: str, step_ids: Sequence[int], run_ids: Sequence[UUID] = ()) -> Call[RunEvent]:
+    """List the events that a worker caused in these runs and in the runs of these steps."""
+    arguments = {"worker": worker, "step_ids": Bigints(step_ids), "run_ids": list(run_ids)}
+    return Call("events_by", RunEvent, arguments, schema="ingest", is_read=True)
 
 
 def begin_consolidation(step_id: int, lease_id: int) -> Call[int]:

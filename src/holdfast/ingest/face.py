@@ -13,6 +13,7 @@ FACE = Face(
     handle="holdfast.ingest.api:by_id",
     id_form="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     retry="holdfast.ingest.calls:retry",
+    events="holdfast.ingest.events:CATALOGUE",
     commands="holdfast.ingest.cli.commands:app",
     commands_help="Feeds: partitioned pulls from a source into a table.",
     starts="ingest.start_for_tick",

@@ -9,8 +9,9 @@ from uuid import UUID
 from holdfast.durations import Duration
 from holdfast.ingest import calls
 from holdfast.ingest.calls import RunSummary
+from holdfast.ingest.events import IngestExecutor, publish_manual
 from holdfast.kernel import calls as kernel
-from holdfast.kernel.call import Executor, pauses
+from holdfast.kernel.call import pauses
 from holdfast.kernel.handle import Ended, Handle, Plan, afollow, checked_reason, follow
 from holdfast.models import Status
 
@@ -21,9 +22,9 @@ class IngestRun(Handle[RunSummary]):
     _label = "run"
     _shown_by = "holdfast runs show"
 
-    def __init__(self, run_id: UUID, executor: Executor) -> None:
+    def __init__(self, run_id: UUID, executor: IngestExecutor) -> None:
         self._id = run_id
-        self._executor = executor
+        self._executor: IngestExecutor = executor
 
     @property
     def id(self) -> UUID:
@@ -86,16 +87,22 @@ class IngestRun(Handle[RunSummary]):
 
     def _cancel(self, reason: str | None) -> Plan[None]:
         yield calls.cancel_run(self._id, checked_reason(reason))
+        publish_manual(self._executor, "cancelled", self._id, reason=reason)
 
     def _retry(self, reason: str | None) -> Plan[Handle[RunSummary]]:
         yield calls.retry(str(self._id), checked_reason(reason))
+        publish_manual(self._executor, "retried", self._id, reason=reason, partitions=None)
         return self
 
     def _resume(self, reason: str | None) -> Plan[None]:
         yield calls.resume_consolidation(self._id, checked_reason(reason))
+        publish_manual(self._executor, "consolidation_resumed", self._id, reason=reason)
 
     def _force(self, reason: str | None, advance: bool) -> Plan[None]:
         yield calls.force(self._id, checked_reason(reason), advance_watermark=advance)
+        publish_manual(self._executor, "forced", self._id, reason=reason, advance_watermark=advance)
 
     def _retry_partitions(self, partitions: Sequence[str] | None, reason: str | None) -> Plan[None]:
         yield calls.retry_partitions(self._id, partitions, checked_reason(reason))
+        named = None if partitions is None else list(partitions)
+        publish_manual(self._executor, "retried", self._id, reason=reason, partitions=named)

@@ -45,8 +45,13 @@ PLANNING: LiteralString = """
 select b.run_id from ingest.starts b join holdfast.steps s on s.id = b.step_id and s.finished_at is null
  where b.feed = %(feed)s order by b.started_at desc limit 1
 """
-
-
+UNPLANNED: LiteralString = """
+select b.run_id, holdfast.error_text(s.error) as message
+  from ingest.starts b join holdfast.steps s on s.id = b.step_id and s.finished_at is not null and s.error is not null
+ where b.feed = %(feed)s
+   and not exists (select from ingest.run_metadata r where r.feed = b.feed and r.started_at >= b.started_at)
+ order by b.started_at desc limit 1
+"""
 QUARANTINED: LiteralString = """
 select q.run_id, q.key, q.stage, q.error as reason, q.record, q.at from ingest.quarantine q
  where q.feed = %(feed)s order by q.id desc limit %(limit)s
@@ -109,6 +114,14 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedPlan:
+    """A start whose run could not be planned, and why."""
+
+    run_id: UUID
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class FailedPartition:
     """A partition that failed, and where."""
 
@@ -139,6 +152,11 @@ def newest_run(connection: DB, feed: str) -> RunRow | None:
 def planning(connection: DB, feed: str) -> UUID | None:
     """Return the run of a feed that is being planned."""
     return query_one(connection, Query(PLANNING, UUID, {"feed": feed}))
+
+
+def failed_plan(connection: DB, feed: str) -> FailedPlan | None:
+    """Return the newest start of a feed if its run could not be planned."""
+    return query_one(connection, Query(UNPLANNED, FailedPlan, {"feed": feed}))
 
 
 def quarantined(connection: DB, feed: str, limit: int = 1000) -> list[Quarantined]:

@@ -13,7 +13,7 @@ from holdfast.env import Env
 from holdfast.errors import BadDefinition, Rejected, Unavailable
 from holdfast.ingest.source import Page, Part, Window
 from holdfast.ingest.source_connections import SourceConnections
-from holdfast.ingest.table_sql import BOUND, COLUMNS, INDEXED, SEES_OTHERS, SIZE, UNIQUE, TableRow
+from holdfast.ingest.table_sql import BOUND, COLUMNS, INDEXED, MAY_READ, SEES_OTHERS, SIZE, UNIQUE, TableRow
 
 SAMPLED_FROM = 2_000_000  # rows of a window: above, a sample of the table gives the bounds of partitions
 SAMPLE = 200_000
@@ -95,10 +95,10 @@ class Table:
                 where="updated_at",
                 next="name the column with the time of the last change",
             )
-        if not self._asked("select pg_catalog.has_table_privilege(%(table)s, 'SELECT')")[0][0]:
-            raise BadDefinition(
-                f"the source's login may not read {self.table}", where=self.table, next=f"grant select on {self.table}"
-            )
+        (may_read, login), *_ = self._asked(MAY_READ)
+        if not may_read:
+            grant = f"grant select on {self._table_name} to {login}"
+            raise BadDefinition(f"the source's login may not read {self.table}", where=self.table, next=grant)
         if not self._asked(UNIQUE)[0][0]:
             raise BadDefinition(
                 f"{self.table}.{self._key} is not unique", where=self._key, next="name a column with a unique index"

@@ -35,6 +35,7 @@ select least(c.at, (select min(a.xact_start) - interval '1 microsecond' from pg_
                where p.database = pg_catalog.current_database()))
   from clock c
 """
+MAY_READ = "select pg_catalog.has_table_privilege(%(table)s, 'SELECT'), pg_catalog.quote_ident(current_user)"
 SEES_OTHERS = "select pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
 SIZE = "select c.reltuples from pg_catalog.pg_class c where c.oid = pg_catalog.to_regclass(%(table)s)"
 

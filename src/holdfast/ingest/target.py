@@ -26,7 +26,10 @@ select exists (
    where i.indrelid = pg_catalog.to_regclass(%s) and i.indisunique and i.indpred is null
      and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
 """
-RIGHTS = "select r from unnest(%s::text[]) r where not pg_catalog.has_table_privilege(%s, r)"
+RIGHTS = """
+select r, pg_catalog.quote_ident(current_user)
+  from unnest(%s::text[]) r where not pg_catalog.has_table_privilege(%s, r)
+"""
 TYPES: dict[type, str] = {
     int: "bigint", float: "double precision", bool: "boolean", datetime: "timestamptz", date: "date", dict: "jsonb",
     list: "jsonb",
@@ -91,11 +94,12 @@ class Canonical:
             )  # fmt: skip
         rights = connection.execute(RIGHTS, [["SELECT", "INSERT", "UPDATE"], regclass]).fetchall()
         if rights:
-            lacking = ", ".join(right for (right,) in rights).lower()
+            lacking = ", ".join(right for right, _ in rights).lower()
+            login = rights[0][1]
             raise BadDefinition(
                 f"the worker's login lacks {lacking} on {self.table}",
                 where=self.table,
-                next=f"grant {lacking} on {regclass} to {connection.info.user}",
+                next=f"grant {lacking} on {regclass} to {login}",
             )
         if connection.execute(UNIQUE, [self.key, regclass]).fetchone() != (True,):
             raise BadDefinition(

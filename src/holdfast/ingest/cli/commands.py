@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, cast
-from uuid import UUID
+from typing import Annotated, Any
 
 import typer
 
@@ -17,11 +15,9 @@ from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
 from holdfast.cli.table import data_table
 from holdfast.errors import BadInput, NotFound
 from holdfast.ingest import calls, reads
-from holdfast.ingest.cli import page
-from holdfast.ingest.handle import IngestRun
+from holdfast.ingest.cli import page, runs
 from holdfast.ingest.plan import plan_run
 from holdfast.kernel import db
-from holdfast.kernel.call import Call, Executor
 from holdfast.kernel.query import as_mapping, clock
 
 app = typer.Typer(help="Feeds: partitioned pulls from a source into a table.", no_args_is_help=True)
@@ -65,7 +61,7 @@ def run(
     """Start a run: a full one the first time, later only of what changed."""
     with opened() as connection:
         (run_id,) = db.run(connection, calls.start(feed, "full" if full else None))
-        _started(connection, run_id, wait=wait, timeout=timeout, as_json=as_json)
+        runs.started(connection, run_id, wait=wait, timeout=timeout, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast ingest backfill orders --since 2024-01-01 --until 2024-02-01")
@@ -74,7 +70,7 @@ def backfill(feed: FeedName, *, since: Moment, until: Moment, as_json: AsJson = 
     """Read a chosen window again; the watermark stays."""
     with opened() as connection:
         (run_id,) = db.run(connection, calls.start(feed, None, _zoned(since), _zoned(until)))
-        _started(connection, run_id, wait=False, timeout=None, as_json=as_json)
+        runs.started(connection, run_id, wait=False, timeout=None, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast ingest status orders")
@@ -84,16 +80,21 @@ def status(feed: FeedName, *, as_json: AsJson = False) -> None:
     with opened() as connection:
         run = reads.newest_run(connection, feed)
         planned = reads.planning(connection, feed)
+        unplanned = reads.failed_plan(connection, feed)
         failed = [] if run is None else reads.failed_partitions(connection, run.run_id)
     if as_json:
         document = None if run is None else {**as_mapping(run), "failed": [as_mapping(part) for part in failed]}
-        data_json({"feed": feed, "planning": planned, "run": document})
+        failed_plan = None if unplanned is None else as_mapping(unplanned)
+        data_json({"feed": feed, "planning": planned, "failed_plan": failed_plan, "run": document})
         return
     if planned is not None:
         data(f"{feed}  planning  {planned}")
+    elif unplanned is not None:
+        data(f"{feed}  could not be planned: {unplanned.message}")
+        data(f"  next:   holdfast ingest run {feed}    (after the fix)")
     if run is not None:
         data("\n".join(page.lines(run, failed)))
-    elif planned is None:
+    elif planned is None and unplanned is None:
         data(f"{feed}  has never run; start it: holdfast ingest run {feed}")
 
 
@@ -106,10 +107,14 @@ def watch(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a line of JSON per change.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch the newest run of a feed until it ends."""
+    """Watch the newest run of a feed until it ends, also one that is being planned."""
     with opened() as connection:
-        run = _newest(connection, feed)
-        watching.watch(connection, run.run_id, timeout=timeout, form=watching.form(jsonl=jsonl, as_json=as_json))
+        run_id = reads.planning(connection, feed)
+        if run_id is None:
+            run_id = runs.newest(connection, feed).run_id
+        else:
+            runs.wait_for_plan(connection, run_id, timeout)
+        watching.watch(connection, run_id, timeout=timeout, form=watching.form(jsonl=jsonl, as_json=as_json))
 
 
 @app.command(epilog='Example: holdfast ingest retry orders --reason "the source is back"')
@@ -122,14 +127,14 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Retry the failed partitions of the newest run, each from where it stopped."""
-    _act(feed, lambda run_id: calls.retry_partitions(run_id, partition or None, reason), as_json=as_json)
+    runs.act(feed, lambda run_id: calls.retry_partitions(run_id, partition or None, reason), as_json=as_json)
 
 
 @app.command("resume-consolidation", epilog='Example: holdfast ingest resume-consolidation orders --reason "fixed"')
 @output_options
 def resume_consolidation(feed: FeedName, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Consolidate the newest run again, after the fix; quarantined records are mapped again."""
-    _act(feed, lambda run_id: calls.resume_consolidation(run_id, reason), as_json=as_json)
+    runs.act(feed, lambda run_id: calls.resume_consolidation(run_id, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast ingest force orders --reason "the rest comes tomorrow"')
@@ -145,7 +150,7 @@ def force(
     as_json: AsJson = False,
 ) -> None:
     """Consolidate what was read by a run with failed partitions; the watermark stays."""
-    _act(feed, lambda run_id: calls.force(run_id, reason, advance_watermark=advance_watermark), as_json=as_json)
+    runs.act(feed, lambda run_id: calls.force(run_id, reason, advance_watermark=advance_watermark), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast ingest cancel orders --reason "wrong source"')
@@ -154,9 +159,9 @@ def cancel(feed: FeedName, *, reason: Reason = None, as_json: AsJson = False) ->
     """Cancel the active run of a feed, even while it is being planned."""
     with opened() as connection:
         planned = reads.planning(connection, feed)
-        run_id = planned or _newest(connection, feed).run_id
+        run_id = planned or runs.newest(connection, feed).run_id
         (state,) = db.run(connection, calls.cancel_run(run_id, reason))
-    _told(run_id, state, as_json=as_json)
+    runs.print_state(run_id, state, as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast ingest watermark orders --set 2024-01-01T00:00:00+00:00 --reason "again"')
@@ -242,56 +247,12 @@ def ddl(feed: FeedName, *, named: AppOption, as_json: AsJson = False) -> None:
         data("\n".join(f"{statement};" for statement in statements))
 
 
-class _Direct:
-    """Makes the calls of a handle on the command's own connection."""
-
-    def __init__(self, connection: reads.DB) -> None:
-        self._connection = connection
-
-    def make(self, call: Call[Any]) -> list[Any]:
-        """Make a call."""
-        return db.run(self._connection, call)
-
-
 def _of_app(hf: Any, feed: str) -> Any:
     found = hf.ingest.find(feed)
     if found is None:
         known = ", ".join(sorted(each.name for each in hf.ingest)) or "none"
         raise NotFound(f"the app has no feed {feed}", where=feed, next=f"it has: {known}")
     return found
-
-
-def _act(feed: str, action: Callable[[UUID], Call[Any]], *, as_json: bool) -> None:
-    with opened() as connection:
-        run = _newest(connection, feed)
-        db.run(connection, action(run.run_id))
-        after = reads.newest_run(connection, feed)
-    _told(run.run_id, "" if after is None else after.state, as_json=as_json)
-
-
-def _newest(connection: reads.DB, feed: str) -> reads.RunRow:
-    run = reads.newest_run(connection, feed)
-    if run is None:
-        raise NotFound(f"feed {feed} has never run", where=feed, next=f"holdfast ingest run {feed}")
-    return run
-
-
-def _started(connection: reads.DB, run_id: UUID, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:
-    if not wait:
-        _told(run_id, "planning", as_json=as_json)
-        return
-    summary = IngestRun(run_id, cast("Executor", _Direct(connection))).result(timeout)
-    if as_json:
-        data_json({"run_id": run_id, **as_mapping(summary)})
-    else:
-        data_pairs({"run": run_id, **as_mapping(summary)})
-
-
-def _told(run_id: UUID, state: str, *, as_json: bool) -> None:
-    if as_json:
-        data_json({"run_id": run_id, "state": state})
-    else:
-        data_table(("run", "state"), [(run_id, state)])
 
 
 def _zoned(at: datetime) -> datetime:

@@ -16,7 +16,7 @@ def lines(run: RunRow, failed: list[FailedPartition]) -> list[str]:
     if run.failed_workers:
         workers += f", {run.failed_workers} failed"
     head = f"{run.feed}  {run.run_type}  {run.state}{' (forced)' if run.forced else ''}  {workers}   {_records(run)}"
-    lines = [f"{head}   started {age_text(run.started_at, run.now)} ago"]
+    lines = [f"{head}   started {age_text(run.started_at, run.now)}"]
     lines.append(f"  window  {_moment(run.updated_from)} … {_moment(run.updated_to)}   {_watermark(run)}")
     if run.quarantined or run.deleted:
         lines.append(f"  records {run.quarantined:,} quarantined, {run.deleted:,} deleted")
@@ -24,7 +24,7 @@ def lines(run: RunRow, failed: list[FailedPartition]) -> list[str]:
         f"  failed  {part.partition_id} at offset {part.next_offset:,}, {part.tries} tries: {part.message}"
         for part in failed
     ]
-    if run.reason is not None and not failed:
+    if run.reason is not None and (run.forced or not failed):
         lines.append(f"  reason  {run.reason}")
     then = next_step(run, failed)
     return lines if then is None else [*lines, f"  next:   {then}"]
@@ -32,7 +32,7 @@ def lines(run: RunRow, failed: list[FailedPartition]) -> list[str]:
 
 def next_step(run: RunRow, failed: list[FailedPartition]) -> str | None:
     """Return what a person may do about a run."""
-    if run.state == "failed" and run.reason is not None and not failed:
+    if run.state == "failed" and run.reason is not None and (run.forced or not failed):
         return f"holdfast ingest resume-consolidation {run.feed}    (after the fix)"
     if failed and run.state == "failed":
         return f"holdfast ingest retry {run.feed}    (or: holdfast ingest force {run.feed}; the watermark stays)"

@@ -20,8 +20,8 @@ begin
   select jsonb_agg(jsonb_build_object(
            'name', format('batch-%s-%s', (held.facts).rounds, c.part + 1),
            'kind', format('ingest:%s:batch', (held.facts).feed),
-           'input', jsonb_build_object('batch', jsonb_build_object(
-             'first', c.first, 'last', c.last, 'rows', c.rows))) order by c.part)
+           'input', ingest.with_trace(jsonb_build_object('batch', jsonb_build_object(
+             'first', c.first, 'last', c.last, 'rows', c.rows)), (held.facts).trace_id)) order by c.part)
     into ranges
     from (select n.part, min(n.key) as first, max(n.key) as last, count(*) as rows
             from (select s.key, (row_number() over (order by s.key) - 1)

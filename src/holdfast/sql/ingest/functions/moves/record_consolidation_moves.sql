@@ -13,7 +13,7 @@ begin
     order by r.run_id for no key update;  -- guard: lock
   perform ingest.add_event(
             r, 'alert', format('Run %s failed. Watermark NOT advanced.', r.run_id),
-            jsonb_build_object('title', 'Consolidation Failed', 'round', r.rounds,
+            jsonb_build_object('title', 'Consolidation Failed', 'round', r.rounds, 'worker', ingest.acting_worker(),
                                'reason', (select holdfast.error_text(s.error) from holdfast.steps s
                                            where s.id = m.step_ids[1])), 'warning')
      from unnest(record_consolidation_moves.moves) m

@@ -36,12 +36,13 @@ begin
     end if;
     perform ingest.add_event(facts, 'run.' || move.to_state, facts.reason, jsonb_build_object(
       'from', move.from_state, 'completed', facts.completed_workers, 'failed', facts.failed_workers,
-      'expected', facts.expected_workers));
+      'expected', facts.expected_workers, 'worker', ingest.acting_worker()));
     if move.to_state = 'failed' then
       perform ingest.add_event(
         facts, 'alert', format('Run %s failed. Watermark NOT advanced.', facts.run_id),
         jsonb_build_object('title', case when move.from_state = 'consolidation_skipped' then 'Consolidation Skipped'
-                                         else 'Consolidation Failed' end, 'reason', facts.reason), 'critical');
+                                         else 'Consolidation Failed' end, 'reason', facts.reason,
+                           'worker', ingest.acting_worker()), 'critical');
     end if;
   end loop;
 end

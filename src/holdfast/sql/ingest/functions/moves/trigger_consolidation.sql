@@ -15,7 +15,7 @@ begin
   perform holdfast.add_steps(
     facts.run_id, 'ingest.consolidation', jsonb_build_array(jsonb_build_object(
       'name', ingest.consolidation_name(facts.rounds), 'kind', format('ingest:%s:consolidate', facts.feed),
-      'input', jsonb_build_object('message', message))));
+      'input', ingest.with_trace(jsonb_build_object('message', message), facts.trace_id))));
   perform ingest.add_event(facts, 'CONSOLIDATE', null, message);
 end
 $$;

@@ -9,6 +9,7 @@ declare
   known constant ingest.known_feeds := ingest.feed_to_use(begin_start.feed);
   clock constant timestamptz := holdfast.clock();
   run_id constant uuid := holdfast.uuid7();
+  trace_id constant text := replace(gen_random_uuid()::text, '-', '');
   is_backfill constant boolean := num_nonnulls(begin_start.since, begin_start.until) > 0;
   step_id bigint;
 begin
@@ -28,12 +29,13 @@ begin
   end if;
   perform ingest.refuse_if_active(known.feed);
   step_id := holdfast.start_step(
-    'work.task', format('ingest:%s:plan', known.feed), jsonb_build_object('start', run_id),
+    'work.task', format('ingest:%s:plan', known.feed),
+    ingest.with_trace(jsonb_build_object('start', run_id), trace_id),
     queue => known.settings ->> 'queue', unique_key => format('ingest:%s', known.feed), tenant => known.tenant);
   insert into ingest.starts (run_id, step_id, feed, tenant, run_type, since, until, trace_id, started_at)
   values (run_id, step_id, known.feed, known.tenant,
           case when is_backfill then 'incremental' else begin_start.run_type end, begin_start.since, begin_start.until,
-          replace(gen_random_uuid()::text, '-', ''), clock);
+          trace_id, clock);
   return run_id;
 end
 $$;

@@ -41,7 +41,7 @@ begin
     facts.run_id, 'ingest.run', known.feed, 'ingest.partition',
     (select coalesce(jsonb_agg(jsonb_build_object(
               'name', w.item ->> 'partitionId', 'kind', format('ingest:%s:page', known.feed),
-              'input', jsonb_build_object('item', w.item)) order by w.no), '[]')
+              'input', ingest.with_trace(jsonb_build_object('item', w.item), facts.trace_id)) order by w.no), '[]')
        from ingest.work_items(facts, known, parts) w),
     jsonb_build_object('feed', known.feed), known.tenant, null);
   insert into ingest.partitions (run_id, partition_id, step_id, tenant, work_item_payload, created_at, updated_at)
