@@ -122,7 +122,7 @@ def history(
 
 
 def status(run: RunId, *, as_json: AsJson = False) -> None:
-    """Show the progress of a run: its targets, planned times, channel's limit, passes, and the commands possible now."""
+    """Show the progress of a run: its targets, planned times, limit and passes, and the commands possible now."""
     run_id = parse_run(run)
     with opened() as connection:
         row = reads.run_of(connection, run_id)
