@@ -24,8 +24,11 @@ begin
                             'p_ttl');
   end if;
   facts := ops.begin_run(
-    p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
-    jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl), actor, p_tenant);
+    p_project_id, p_env, p_git_sha, p_git_ref,
+    case when p_metadata = '{}' then p_metadata else ops.checked_metadata(p_metadata) end, p_idempotency_key,
+    case when num_nonnulls(p_kind, p_due_at, p_ttl) = 0 and p_priority = 0 then '{}'  -- most calls; it costs less
+         else jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl) end,
+    actor, p_tenant);
   queue_run.run_id := facts.run_id;  -- not by a query, which takes longer
   queue_run.status := facts.status;
   queue_run.queued_at := facts.queued_at;
