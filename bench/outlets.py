@@ -163,7 +163,7 @@ def newest(bench: Bench, number: int, count: int, run: RuleRun, dsn: str) -> Non
                     db.execute("select count(*) from rules.page_targets(%s, %s, 10000)", [step.step_id, step.lease_id])
                 seconds = time.perf_counter() - begun
                 if turn == "measured":
-                    bench.record(ours, f"newest, {what} changes", number, seconds, "s", n=count)
+                    bench.record(ours, f"newest, {what} changes", number, 1000 * seconds, "ms", n=count)
         db.execute("select holdfast.cancel(%s)", [str(planned.id)])
 
 
