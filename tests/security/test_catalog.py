@@ -57,6 +57,7 @@ WORKING = {
     "retry_waits",
     "settle_batch",
     "settle_steps",
+    "settle_whole",
     "sweep",
     "upkeep",
     "work.claim_next_task",

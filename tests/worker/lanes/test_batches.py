@@ -171,11 +171,11 @@ def test_what_is_settled_is_freed_without_the_garbage_collector(hf: Holdfast, db
 
     work.start_many(jobs(400))
     gc.collect()
-    before = [each for each in gc.get_objects() if isinstance(each, Attempt)]  # of other tests' workers
+    before = [each for each in gc.get_objects() if type(each) is Attempt]  # of other tests' workers
     gc.disable()
     try:
         burst(hf, concurrency=4)
-        left = sum(isinstance(each, Attempt) for each in gc.get_objects()) - len(before)
+        left = sum(type(each) is Attempt for each in gc.get_objects()) - len(before)
     finally:
         gc.enable()
 
