@@ -1,5 +1,6 @@
--- Admits more steps of the runs that have half a window of live steps or less, and returns how many. Runs that somebody
--- else is admitting, moving or changing are passed over. Whoever calls it, the moves are the system's.
+-- Admits more steps of the runs that have three quarters of a window of live steps or less, and returns how many: the
+-- next lot is made due while workers are still busy with the last. Runs that somebody else is admitting, moving or
+-- changing are passed over. Whoever calls it, the moves are the system's.
 create or replace function holdfast.admit_lots(clock timestamptz)
 returns int
 language plpgsql
@@ -19,7 +20,7 @@ begin
   for run_id in
     select r.id from holdfast.runs r
      where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size / 2
+       and r.live <= r.window_size * 3 / 4  -- guard: ahead
      order by r.id
      limit 10
   loop
