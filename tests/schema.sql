@@ -2203,7 +2203,7 @@ begin
   for run_id in
     select r.id from holdfast.runs r
      where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size / 2
+       and r.live <= r.window_size * 3 / 4  -- guard: ahead
      order by r.id
      limit 10
   loop
@@ -8879,7 +8879,8 @@ begin
       select array_agg(w.id), array_agg(w.due_at),
              min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
              and min(w.machine) = max(w.machine)
-             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0,
+             and count(w.batch_key) = count(*) and count(w.alone) = 0
+             and count(w.limits) in (0, count(*)) and min(w.limits) is not distinct from max(w.limits),
              count(w.run_id) > 0
         into seen, dues, is_one_key, is_of_runs
         from (select d.id, d.due_at, d.run_id, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
