@@ -12,6 +12,8 @@ from properties.mutants import Cut, mutant
 WINDOW = [
     mutant("a window that stops admitting", w.a_window_goes_on_when_all_of_it_is_held,
            Cut("claim_steps", "window", "rest := 0;")),
+    mutant("a lot that waits for half of the window", w.a_lot_is_due_while_the_last_is_in_work,
+           Cut("take_lots", "ahead", "and r.live <= r.window_size / 2")),
     mutant("a run closed before its last lot", w.a_run_is_open_until_its_last_lot, Cut("tally_runs", "last-lot")),
     mutant("a run that never has its last lot", w.a_window_admits_all_in_turn,
            Cut("count_lot", "last", "to_admit = case when r.to_admit = 0 then 0")),

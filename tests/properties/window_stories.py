@@ -67,6 +67,16 @@ def a_window_goes_on_when_all_of_it_is_held(db: DB) -> None:
     sound(db)
 
 
+def a_lot_is_due_while_the_last_is_in_work(db: DB) -> None:
+    install(db, 8)
+    run_id = begun(db, 30)
+    held = claim(db, batch=8)
+    settle_all(db, held[:2], Done())
+    assert len(claim(db, batch=1)) == 1
+    assert (due(db, run_id), run_row(db, run_id)["live"]) == (1, 8)
+    sound(db)
+
+
 def a_run_is_open_until_its_last_lot(db: DB) -> None:
     install(db, 4)
     run_id = begun(db, 9)

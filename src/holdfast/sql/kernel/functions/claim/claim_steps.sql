@@ -46,6 +46,7 @@ declare
   rest int;
   dropped int;
   is_admitting boolean;  -- some run has steps still to admit
+  lots jsonb[] := '{}';  -- that were made due, and are not counted in their runs
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
@@ -186,11 +187,13 @@ begin
       exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
     exit when turn = 2 or not is_admitting;
-    -- Last, and in the second turn without waiting for limits: it locks runs.
-    rest := holdfast.admit_lots(clock);  -- guard: window
-    exit when wanted <= 0 or rest = 0 or called = claim_steps.calls or formed.is_over;
+    lots := holdfast.take_lots(clock);  -- guard: window
+    exit when wanted <= 0 or lots = '{}' or called = claim_steps.calls or formed.is_over;
     perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
+  if lots <> '{}' then
+    perform holdfast.count_lots(lots, clock);  -- last: it locks the runs, which settles wait for
+  end if;
   perform holdfast.set_actor();
 end
 $$;

@@ -34,7 +34,8 @@ begin
       select array_agg(w.id), array_agg(w.due_at),
              min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
              and min(w.machine) = max(w.machine)
-             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0
+             and count(w.batch_key) = count(*) and count(w.alone) = 0
+             and count(w.limits) in (0, count(*)) and min(w.limits) is not distinct from max(w.limits)
         into seen, dues, is_one_key
         from (select d.id, d.due_at, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
                 from holdfast.steps d

@@ -1,40 +1,22 @@
--- Admits the next steps of a run with a window, until it has `window_size` live steps, and returns how many. Fires
--- `queued` where the machine of the steps lists it, and `reopened` on steps that failed and are to be retried. Closes
--- the run if nothing is left of it. The caller has the run's lock (run_lock) and has called set_actor. Steps are locked
+-- Admits the next steps of a run with a window, until it has `window_size` live steps, and returns how many. Closes the
+-- run if nothing is left of it. The caller has the run's lock (run_lock) and has called set_actor. Steps are locked
 -- first, the run's row last.
 create or replace function holdfast.admit_lot(run_id uuid, clock timestamptz)
 returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 declare
+  lot constant jsonb := holdfast.take_lot(admit_lot.run_id, admit_lot.clock);
   run holdfast.runs;
-  room int;
-  lot record;
-  fresh bigint[];
-  again int := 0;
 begin
-  select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
-  room := least(run.window_size - run.live, run.first_left);
-  if room <= 0 or run.to_admit = 0 or run.halt is not null or run.finished_at is not null then
+  if lot is null then
     return 0;
   end if;
-  lot := holdfast.pick_lot(run, room);
-  fresh := holdfast.make_due(lot.ids, admit_lot.clock);
-  if run.admits <> 'untried' then
-    select count(*) into again
-      from holdfast.move_steps(array(
-             select (u.id, null, 'reopened', admit_lot.clock, null, null, null)::holdfast.step_move
-               from (select unnest(lot.ids) as id except select unnest(fresh)) u), admit_lot.clock);
-    perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
-  end if;
-  perform holdfast.count_lot(run, fresh, cardinality(lot.ids), lot.reached, lot.is_last, admit_lot.clock);
-  return cardinality(fresh) + again;
+  select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
+  perform holdfast.count_lot(
+    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+    (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, admit_lot.clock);
+  return (lot ->> 'admitted')::int;
 end
 $$;

@@ -1,33 +1,10 @@
--- Admits more steps of the runs that have half a window of live steps or less, and returns how many. Runs that somebody
--- else is admitting, moving or changing are passed over. Whoever calls it, the moves are the system's.
+-- Admits more steps of the runs that lack them, as take_lots does, counts them at once and returns how many.
 create or replace function holdfast.admit_lots(clock timestamptz)
 returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
-declare
-  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
-  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
-  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
-  run_id uuid;
-  admitted int := 0;
 begin
-  perform holdfast.set_actor('system', 'window');
-  for run_id in
-    select r.id from holdfast.runs r
-     where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size / 2
-     order by r.id
-     limit 10
-  loop
-    if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
-      admitted := admitted + holdfast.admit_lot(run_id, admit_lots.clock);
-    end if;
-  end loop;
-  perform holdfast.set_actor(actor_kind, actor, reason);
-  return admitted;
+  return holdfast.count_lots(holdfast.take_lots(admit_lots.clock), admit_lots.clock);
 end
 $$;
