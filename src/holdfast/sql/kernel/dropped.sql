@@ -60,3 +60,4 @@ drop function if exists holdfast.parked_queues(bigint);
 drop function if exists holdfast.pull_calls(bigint[], text, int, int);
 drop function if exists holdfast.pull_parked(text, int, text[], text[], text, int, bigint[], bigint[], timestamptz);
 drop function if exists rules.define_channel(text, text, jsonb, int, interval, interval);
+drop function if exists holdfast.lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamptz);
