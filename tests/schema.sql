@@ -4422,7 +4422,6 @@ declare
   top int;
   is_asleep boolean;
   is_limited boolean;
-  is_charged boolean := false;  -- some step more or less than 1
   charges_last boolean := true;
   pick holdfast.pick;
   admission holdfast.admission;
@@ -4484,7 +4483,6 @@ begin
           pick.run_ids := case when admission.ended_ids is null then '{}'
                                else array(select s.run_id from holdfast.steps s
                                            where s.id = any (pick.ids) and s.run_id is not null) end;
-          is_charged := admission.charges <> '{}';
         elsif is_batched then
           formed := holdfast.pick_calls(
             claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted,
@@ -4514,8 +4512,8 @@ begin
           if admission.is_charged_last then
             begin
               return query
-              select * from holdfast.lease_last(pick.ids, admission.shared, claim_steps.worker, claim_steps.lease,
-                                                leases, has_own, at);
+              select * from holdfast.lease_steps(
+                pick.ids, claim_steps.worker, claim_steps.lease, leases, has_own, at, admission, numbered, numbers);
               get diagnostics claimed = row_count;
             exception when serialization_failure then  -- others were faster: charge first, and wait for the limits
               charges_last := false;
@@ -4529,29 +4527,8 @@ begin
             end;
           else
             return query
-            update holdfast.steps s
-               set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
-                   parked_for = null, parked_due_at = null, limited_by = null,
-                   holds = case when is_limited
-                                then coalesce(admission.shared, holdfast.holds_of(
-                                  s.id, admission.holders, admission.firsts, admission.held)) end,
-                   charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
-                   lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
-                   lease_owner = claim_steps.worker,
-                   lease_until = at + coalesce(
-                     claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
-                                             else (leases ->> s.kind)::interval end, interval '300 s')
-              from holdfast.machine_moves m
-             where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
-               and s.lease_id is null  -- guard: free
-               and m.machine = s.machine
-               and m.from_state = s.state  -- guard: state
-               and m.event = 'claimed'
-            returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
-                      -- In selects of their own: these make one flat copy of each array, and every row reads it.
-                      case when s.batch_key is not null
-                           then ((select numbers))[width_bucket(s.id, (select numbered))] end,
-                      case when s.batch_key is not null then s.tenant end, s.alone;
+            select * from holdfast.lease_steps(
+              pick.ids, claim_steps.worker, claim_steps.lease, leases, has_own, at, admission, numbered, numbers);
             get diagnostics claimed = row_count;
           end if;
           rest := rest - claimed;
@@ -6910,38 +6887,6 @@ $$;
 
 
 --
--- Name: lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone) RETURNS SETOF holdfast.claimed_step
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  claimed int;
-begin
-  return query
-  update holdfast.steps s
-     set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = lease_last.at,
-         parked_for = null, parked_due_at = null, limited_by = null, holds = lease_last.holds, charge = null,
-         lease_id = nextval('holdfast.lease_ids'), lease_owner = lease_last.worker,
-         lease_until = lease_last.at + coalesce(
-           lease_last.lease, case when lease_last.has_own then holdfast.lease_of(s.kind, s.tenant)
-                                  else (lease_last.leases ->> s.kind)::interval end, interval '300 s')
-    from holdfast.machine_moves m
-   where s.id = any (lease_last.ids)  -- not a join: its plan stays linear in the batch
-     and s.lease_id is null and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
-  returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key, null::int,
-            null::text, s.alone;
-  get diagnostics claimed = row_count;
-  if claimed > 0 then
-    perform holdfast.charge_last(lease_last.holds, claimed, lease_last.at);
-  end if;
-end
-$$;
-
-
---
 -- Name: lease_of(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6952,6 +6897,51 @@ CREATE FUNCTION holdfast.lease_of(kind text, tenant text) RETURNS interval
     FROM holdfast.kinds_of(lease_of.tenant) k(kind, policy, lease, queue)
    WHERE (k.kind = lease_of.kind);
 END;
+
+
+--
+-- Name: lease_steps(bigint[], text, interval, jsonb, boolean, timestamp with time zone, holdfast.admission, bigint[], integer[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_steps(ids bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone, admission holdfast.admission, numbered bigint[], numbers integer[]) RETURNS SETOF holdfast.claimed_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  claimed int;
+begin
+  return query
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1,
+         claimed_at = lease_steps.at, parked_for = null, parked_due_at = null, limited_by = null,
+         holds = case when lease_steps.admission.ids is not null
+                      then coalesce(lease_steps.admission.shared, holdfast.holds_of(
+                        s.id, lease_steps.admission.holders, lease_steps.admission.firsts,
+                        lease_steps.admission.held)) end,
+         charge = case when lease_steps.admission.charges <> '{}'  -- some step more or less than 1
+                       then (lease_steps.admission.charges ->> s.id::text)::numeric end,
+         lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+         lease_owner = lease_steps.worker,
+         lease_until = lease_steps.at + coalesce(
+           lease_steps.lease, case when lease_steps.has_own then holdfast.lease_of(s.kind, s.tenant)
+                                   else (lease_steps.leases ->> s.kind)::interval end, interval '300 s')
+    from holdfast.machine_moves m
+   where s.id = any (lease_steps.ids)  -- not a join: its plan stays linear in the batch
+     and s.lease_id is null  -- guard: free
+     and m.machine = s.machine
+     and m.from_state = s.state  -- guard: state
+     and m.event = 'claimed'
+  returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
+            -- In selects of their own: these make one flat copy of each array, and every row reads it.
+            case when s.batch_key is not null
+                 then ((select lease_steps.numbers))[width_bucket(s.id, (select lease_steps.numbered))] end,
+            case when s.batch_key is not null then s.tenant end, s.alone;
+  get diagnostics claimed = row_count;
+  if lease_steps.admission.is_charged_last and claimed > 0 then
+    perform holdfast.charge_last(lease_steps.admission.shared, claimed, lease_steps.at);
+  end if;
+end
+$$;
 
 
 --
@@ -27197,17 +27187,17 @@ REVOKE ALL ON FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint
 
 
 --
--- Name: FUNCTION lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.lease_last(ids bigint[], holds bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION lease_of(kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.lease_of(kind text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_steps(ids bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone, admission holdfast.admission, numbered bigint[], numbers integer[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_steps(ids bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone, admission holdfast.admission, numbered bigint[], numbers integer[]) FROM PUBLIC;
 
 
 --

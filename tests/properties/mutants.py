@@ -113,7 +113,7 @@ EDITED = [
     mutant("rows that are made unchecked", g.a_new_step_breaks_no_rule,
            Cut("check_new_steps", "sound", "if false then")),
     mutant("lease numbers for each step by itself", s.lease_numbers_only_grow,
-           Cut("claim_steps", "lease-number", "lease_id = s.attempt + 1,")),
+           Cut("lease_steps", "lease-number", "lease_id = s.attempt + 1,")),
     mutant("rescue of leases that stand", s.a_lease_is_kept_until_it_runs_out,
            Cut("expire_leases", "lease", "where s.lease_until is not null")),
     mutant("lease from the transaction's time", s.a_lease_counts_from_the_claim_and_not_from_its_transaction,

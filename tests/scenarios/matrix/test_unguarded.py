@@ -30,8 +30,8 @@ CLAIMS_UNLOCKED = Edited(
     lambda _: None,  # the story is told by processes, not by the properties' own
     (
         Cut("pick_steps", "lock"),
-        Cut("claim_steps", "free"),
-        Cut("claim_steps", "state", "and m.from_state = 'pending'"),
+        Cut("lease_steps", "free"),
+        Cut("lease_steps", "state", "and m.from_state = 'pending'"),
         Cut("journal_step_moves", "move", "true"),
         Cut("journal_step_moves", "actor"),
     ),

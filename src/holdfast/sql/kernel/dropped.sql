@@ -62,3 +62,4 @@ drop function if exists holdfast.pull_parked(text, int, text[], text[], text, in
 drop function if exists rules.define_channel(text, text, jsonb, int, interval, interval);
 drop function if exists holdfast.lock_key(bigint, text, int, int, timestamptz, bigint[]);
 drop function if exists holdfast.refuse_pruned(text);
+drop function if exists holdfast.lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamptz);

@@ -36,7 +36,6 @@ declare
   top int;
   is_asleep boolean;
   is_limited boolean;
-  is_charged boolean := false;  -- some step more or less than 1
   charges_last boolean := true;
   pick holdfast.pick;
   admission holdfast.admission;
@@ -99,7 +98,6 @@ begin
           pick.run_ids := case when admission.ended_ids is null then '{}'
                                else array(select s.run_id from holdfast.steps s
                                            where s.id = any (pick.ids) and s.run_id is not null) end;
-          is_charged := admission.charges <> '{}';
         elsif is_batched then
           formed := holdfast.pick_calls(
             claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted,
@@ -129,8 +127,8 @@ begin
           if admission.is_charged_last then
             begin
               return query
-              select * from holdfast.lease_last(pick.ids, admission.shared, claim_steps.worker, claim_steps.lease,
-                                                leases, has_own, at);
+              select * from holdfast.lease_steps(
+                pick.ids, claim_steps.worker, claim_steps.lease, leases, has_own, at, admission, numbered, numbers);
               get diagnostics claimed = row_count;
             exception when serialization_failure then  -- others were faster: charge first, and wait for the limits
               charges_last := false;
@@ -144,29 +142,8 @@ begin
             end;
           else
             return query
-            update holdfast.steps s
-               set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
-                   parked_for = null, parked_due_at = null, limited_by = null,
-                   holds = case when is_limited
-                                then coalesce(admission.shared, holdfast.holds_of(
-                                  s.id, admission.holders, admission.firsts, admission.held)) end,
-                   charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
-                   lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
-                   lease_owner = claim_steps.worker,
-                   lease_until = at + coalesce(
-                     claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
-                                             else (leases ->> s.kind)::interval end, interval '300 s')
-              from holdfast.machine_moves m
-             where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
-               and s.lease_id is null  -- guard: free
-               and m.machine = s.machine
-               and m.from_state = s.state  -- guard: state
-               and m.event = 'claimed'
-            returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
-                      -- In selects of their own: these make one flat copy of each array, and every row reads it.
-                      case when s.batch_key is not null
-                           then ((select numbers))[width_bucket(s.id, (select numbered))] end,
-                      case when s.batch_key is not null then s.tenant end, s.alone;
+            select * from holdfast.lease_steps(
+              pick.ids, claim_steps.worker, claim_steps.lease, leases, has_own, at, admission, numbered, numbers);
             get diagnostics claimed = row_count;
           end if;
           rest := rest - claimed;

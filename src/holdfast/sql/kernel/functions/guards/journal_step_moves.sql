@@ -1,9 +1,9 @@
 -- The UPDATE trigger of steps: refuses rows that break a rule (broken_rule), journals each move, by set, and refuses a
--- move that the row's machine does not list, or lists for other actors only. A row has moved when its state or its lease number changed. A change that no kernel
--- function announced is `by_hand`: it may make any move that the machine lists, with the columns that the new state
--- needs, and the kernel then catches up (waiting children, the run's counts). A machine's `moved` function is called
--- with its moves. Limits count their holders and their queues here, so that nothing that sets or clears a lease can
--- forget them.
+-- move that the row's machine does not list, or lists for other actors only. A row has moved when its state or its
+-- lease number changed. A change that no kernel function announced is `by_hand`: it may make any move that the machine
+-- lists, with the columns that the new state needs, and the kernel then catches up (waiting children, the run's
+-- counts). A machine's `moved` function is called with its moves. Limits count their holders and their queues here, so
+-- that nothing that sets or clears a lease can forget them.
 create or replace function holdfast.journal_step_moves()
 returns trigger
 language plpgsql

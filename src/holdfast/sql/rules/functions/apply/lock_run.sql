@@ -1,6 +1,6 @@
--- Locks a run that may be reopened or stopped, then its tenant and channel. The kernel's own retries lock the run before
--- its move calls the face, which locks the channel. The run's advisory lock comes first on both ways, so that neither
--- waits for the other. A run that was never queued has no such retry, and apply locks its channel first.
+-- Locks a run that may be reopened or stopped, then its tenant and channel. The kernel's own retries lock the run
+-- before its move calls the face, which locks the channel. The run's advisory lock comes first on both ways, so that
+-- neither waits for the other. A run that was never queued has no such retry, and apply locks its channel first.
 create or replace function rules.lock_run(facts rules.run_facts)
 returns void
 language plpgsql
