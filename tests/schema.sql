@@ -2138,36 +2138,19 @@ $$;
 CREATE FUNCTION holdfast.admit_lot(run_id uuid, clock timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_nestloop TO 'on'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
-    SET jit TO 'off'
     AS $$
 declare
+  lot constant jsonb := holdfast.take_lot(admit_lot.run_id, admit_lot.clock);
   run holdfast.runs;
-  room int;
-  lot record;
-  fresh bigint[];
-  again int := 0;
 begin
-  select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
-  room := least(run.window_size - run.live, run.first_left);
-  if room <= 0 or run.to_admit = 0 or run.halt is not null or run.finished_at is not null then
+  if lot is null then
     return 0;
   end if;
-  lot := holdfast.pick_lot(run, room);
-  fresh := holdfast.make_due(lot.ids, admit_lot.clock);
-  if run.admits <> 'untried' then
-    select count(*) into again
-      from holdfast.move_steps(array(
-             select (u.id, null, 'reopened', admit_lot.clock, null, null, null)::holdfast.step_move
-               from (select unnest(lot.ids) as id except select unnest(fresh)) u), admit_lot.clock);
-    perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
-  end if;
-  perform holdfast.count_lot(run, fresh, cardinality(lot.ids), lot.reached, lot.is_last, admit_lot.clock);
-  return cardinality(fresh) + again;
+  select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
+  perform holdfast.count_lot(
+    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+    (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, admit_lot.clock);
+  return (lot ->> 'admitted')::int;
 end
 $$;
 
@@ -2179,31 +2162,9 @@ $$;
 CREATE FUNCTION holdfast.admit_lots(clock timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
-    SET jit TO 'off'
     AS $$
-declare
-  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
-  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
-  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
-  run_id uuid;
-  admitted int := 0;
 begin
-  perform holdfast.set_actor('system', 'window');
-  for run_id in
-    select r.id from holdfast.runs r
-     where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size / 2
-     order by r.id
-     limit 10
-  loop
-    if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
-      admitted := admitted + holdfast.admit_lot(run_id, admit_lots.clock);
-    end if;
-  end loop;
-  perform holdfast.set_actor(actor_kind, actor, reason);
-  return admitted;
+  return holdfast.count_lots(holdfast.take_lots(admit_lots.clock), admit_lots.clock);
 end
 $$;
 
@@ -4431,6 +4392,7 @@ declare
   rest int;
   dropped int;
   is_admitting boolean;  -- some run has steps still to admit
+  lots jsonb[] := '{}';  -- that were made due, and are not counted in their runs
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
@@ -4549,11 +4511,13 @@ begin
       exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
     exit when turn = 2 or not is_admitting;
-    -- Last, and in the second turn without waiting for limits: it locks runs.
-    rest := holdfast.admit_lots(clock);  -- guard: window
-    exit when wanted <= 0 or rest = 0 or called = claim_steps.calls or formed.is_over;
+    lots := holdfast.take_lots(clock);  -- guard: window
+    exit when wanted <= 0 or lots = '{}' or called = claim_steps.calls or formed.is_over;
     perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
+  if lots <> '{}' then
+    perform holdfast.count_lots(lots, clock);  -- last: it locks the runs, which settles wait for
+  end if;
   perform holdfast.set_actor();
 end
 $$;
@@ -4779,6 +4743,36 @@ begin
   elsif present.live = 0 and present.to_admit = 0 and present.finished_at is null and present.moving is null then
     perform holdfast.close_runs(array[run.id], count_lot.clock);
   end if;
+end
+$$;
+
+
+--
+-- Name: count_lots(jsonb[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_lots(lots jsonb[], clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  lot jsonb;
+  run holdfast.runs;
+  admitted int := 0;
+begin
+  perform holdfast.set_actor('system', 'window');
+  foreach lot in array count_lots.lots loop
+    select r.* into run from holdfast.runs r where r.id = (lot ->> 'run_id')::uuid;
+    perform holdfast.count_lot(
+      run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+      (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, count_lots.clock);
+    admitted := admitted + (lot ->> 'admitted')::int;
+  end loop;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+  return admitted;
 end
 $$;
 
@@ -7340,6 +7334,7 @@ CREATE FUNCTION holdfast.lock_calls(heads bigint[], counts integer[], sizes inte
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_nestloop TO 'off'
     SET enable_hashjoin TO 'on'
+    SET jit TO 'off'
     AS $$
 declare
   answer holdfast.call_pick := ('{}', '{}', '{}', false);
@@ -8986,7 +8981,8 @@ begin
       select array_agg(w.id), array_agg(w.due_at),
              min(w.batch_key) = max(w.batch_key) and min(w.kind) = max(w.kind) and min(w.tenant) = max(w.tenant)
              and min(w.machine) = max(w.machine)
-             and count(w.batch_key) = count(*) and count(w.limits) = 0 and count(w.alone) = 0
+             and count(w.batch_key) = count(*) and count(w.alone) = 0
+             and count(w.limits) in (0, count(*)) and min(w.limits) is not distinct from max(w.limits)
         into seen, dues, is_one_key
         from (select d.id, d.due_at, d.batch_key, d.kind, d.tenant, d.machine, d.limits, d.alone
                 from holdfast.steps d
@@ -12445,6 +12441,85 @@ begin
     return take_key.id;
   end if;
   return holdfast.id_of_key(take_key.tenant, take_key.key, take_key.hash);
+end
+$$;
+
+
+--
+-- Name: take_lot(uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_lot(run_id uuid, clock timestamp with time zone) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  run holdfast.runs;
+  room int;
+  lot record;
+  fresh bigint[];
+  again int := 0;
+begin
+  select r.* into run from holdfast.runs r where r.id = take_lot.run_id;
+  room := least(run.window_size - run.live, run.first_left);
+  if room <= 0 or run.to_admit = 0 or run.halt is not null or run.finished_at is not null then
+    return null;
+  end if;
+  lot := holdfast.pick_lot(run, room);
+  fresh := holdfast.make_due(lot.ids, take_lot.clock);
+  if run.admits <> 'untried' then
+    select count(*) into again
+      from holdfast.move_steps(array(
+             select (u.id, null, 'reopened', take_lot.clock, null, null, null)::holdfast.step_move
+               from (select unnest(lot.ids) as id except select unnest(fresh)) u), take_lot.clock);
+    perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
+  end if;
+  return jsonb_build_object('run_id', run.id, 'fresh', to_jsonb(fresh), 'taken', cardinality(lot.ids),
+                            'reached', lot.reached, 'is_last', lot.is_last, 'admitted', cardinality(fresh) + again);
+end
+$$;
+
+
+--
+-- Name: take_lots(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_lots(clock timestamp with time zone) RETURNS jsonb[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  run_id uuid;
+  lot jsonb;
+  lots jsonb[] := '{}';
+begin
+  perform holdfast.set_actor('system', 'window');
+  for run_id in
+    select r.id from holdfast.runs r
+     where r.to_admit > 0 and r.halt is null and r.finished_at is null
+       and r.live <= r.window_size * 3 / 4  -- guard: ahead
+     order by r.id
+     limit 10
+  loop
+    if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
+      lot := holdfast.take_lot(run_id, take_lots.clock);
+      lots := lots || case when lot is null then '{}' else array[lot] end;
+    end if;
+  end loop;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+  return lots;
 end
 $$;
 
@@ -26595,6 +26670,13 @@ REVOKE ALL ON FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], tak
 
 
 --
+-- Name: FUNCTION count_lots(lots jsonb[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_lots(lots jsonb[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28508,6 +28590,20 @@ GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION take_lot(run_id uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_lot(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION take_lots(clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_lots(clock timestamp with time zone) FROM PUBLIC;
 
 
 --

@@ -9,9 +9,7 @@ from uuid import UUID
 import pytest
 from psycopg import Connection
 
-from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep
-from holdfast.rules import clock_calls
 from kernel.limits import limit
 from kernel.meeting import failures, meet
 from kernel.steps import rescue, value
@@ -108,14 +106,13 @@ def test_an_undo_that_reads_unknown_outcomes_meets_a_retry(db: DB, dsn: str, is_
     assert status(db, run_id) == ("APPLIED" if is_first else "PARTIAL")
 
 
-def test_a_retry_of_any_run_locks_it_before_its_channel_and_an_undo_is_repeated(db: DB, dsn: str) -> None:
-    """R10: `holdfast.retry` knows no channel, so the server may end one of the two; our calls are then repeated"""
+def test_an_undo_meets_a_retry_by_the_kernel(db: DB, dsn: str) -> None:
+    """R10, R27: both lock the run first; the undo waits for the retry, and then stops what it reopened"""
     run_id, step, _ = due(db, failing="SKU-3")
 
     answers = meet(db, dsn, RUNS, partial(calls, "holdfast.retry", str(run_id)), partial(reverts, step))
 
-    assert failures(answers) in ([], ["40P01"])
-    (answer,) = run(db, clock_calls.revert(step.step_id, step.lease_id))
-    assert answer["waits_for"] == str(run_id)
+    assert failures(answers) == []
+    assert answers[1]["waits_for"] == str(run_id)
     work(db)
     assert status(db, run_id) == "PARTIAL"

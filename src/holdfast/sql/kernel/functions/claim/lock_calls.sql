@@ -14,6 +14,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_nestloop = off  -- but for lateral joins, which have no other plan
 set enable_hashjoin = on
+set jit = off
 as $$
 declare
   answer holdfast.call_pick := ('{}', '{}', '{}', false);

@@ -1,5 +1,5 @@
--- Counts lots that take_lot has made due in their runs, and returns how many steps they have. A claim does this last: it
--- locks the runs, and settles wait for them. Whoever calls it, the moves are the system's.
+-- Counts lots that take_lot has made due in their runs, and returns how many steps they have. A claim does this last:
+-- it locks the runs, and settles wait for them. Whoever calls it, the moves are the system's.
 create or replace function holdfast.count_lots(lots jsonb[], clock timestamptz)
 returns int
 language plpgsql
