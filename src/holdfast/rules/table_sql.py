@@ -164,8 +164,7 @@ class Statements:
     def write(self, connection: Connection[Any], writes: Sequence[Write]) -> list[Any]:
         """Compare and set; return place, whether it was written, and otherwise what is there, of those that exist.
 
-        Places begin with 1. What is there is read only if something was not written. Arrays are written in one go,
-        because the driver would inspect each item in turn.
+        Places begin with 1. Arrays are written in one go, because the driver would inspect each item in turn.
         """
         if not writes:
             return []
@@ -185,13 +184,7 @@ class Statements:
                 _array(_amount(write.before.compare_at, end) for write, end in price_of),
                 _array(_amount(write.after.compare_at, end) for write, end in price_of),
             ]
-        written = {place for (place,) in connection.execute(self._write[with_compare_at], given)}
-        rows: list[Any] = [(place, True, None, None, None) for place in written]
-        if len(written) == len(writes):
-            return rows
-        others = [(place, write.item_id) for place, write in enumerate(writes, 1) if place not in written]
-        shown = {item_id: rest for item_id, *rest in self.read(connection, [item_id for _, item_id in others])}
-        return rows + [(place, False, *shown[item_id]) for place, item_id in others if item_id in shown]
+        return connection.execute(self._write[with_compare_at], given).fetchall()
 
     def _column(self, name: str | None) -> sql.Composable:
         return sql.SQL("null") if name is None else sql.Identifier("t", name)
@@ -226,7 +219,7 @@ class Statements:
         )
 
     def _write_sql(self, *, with_compare_at: bool) -> bytes:
-        """Update the rows that show what the preview saw, in one order, so that two writers do not lock crosswise.
+        """Lock the rows in the order of their keys, and update those that show what the preview saw.
 
         The comparison stands in the UPDATE itself, so it holds for the newest version of each row.
         """
@@ -250,9 +243,17 @@ class Statements:
             tests.append(sql.SQL("(not w.sets_compare_at or t.{0} is not distinct from w.compare_before)").format(own))
         return (
             sql.SQL(
-                "update {table} t set {sets} from (select u.*, u.id::{key_type} as key from unnest({arrays}) "
-                'with ordinality u ({names}, place) order by u.id collate "C") w '
-                "where {key} = w.key and {tests} returning w.place"
+                "with wanted as (select u.*, u.id::{key_type} as key from unnest({arrays}) with ordinality "
+                "u ({names}, place)), "
+                "shown as (select w.place, {price} as price, {compare_at} as compare_at, {currency} as currency "
+                "from wanted w join {table} t on {key} = w.key order by {key} for update of t), "
+                "written as (update {table} t set {sets} from wanted w "
+                "where {key} = w.key and w.place in (select s.place from shown s) and {tests} "  # after the locks
+                "returning w.place) "
+                "select s.place, x.place is not null, "
+                "case when x.place is null then s.price end, case when x.place is null then s.compare_at end, "
+                "case when x.place is null then s.currency end "
+                "from shown s left join written x on x.place = s.place"
             )
             .format(
                 key_type=sql.SQL(
@@ -260,6 +261,9 @@ class Statements:
                 ),
                 arrays=sql.SQL(", ").join(arrays),
                 names=sql.SQL(", ").join(map(sql.Identifier, names)),
+                price=self._column(columns.price),
+                compare_at=self._column(columns.compare_at),
+                currency=self._column(columns.currency),
                 table=sql.Identifier(*columns.table),
                 key=sql.Identifier("t", columns.key),
                 sets=sql.SQL(", ").join(sets),
