@@ -1,4 +1,4 @@
-"""A server that takes no writes, a standby or one that is set so: it is waited for, and no task pays for it."""
+"""A server that takes no writes, or whose functions are not installed yet: no task pays for it."""
 
 from __future__ import annotations
 
@@ -62,6 +62,29 @@ def test_a_transaction_that_cannot_write_is_tried_again(hf: Holdfast, db: DB) ->
 
     handle = pay.start()
     burst(hf)
+
+    assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
+    assert db.execute("select what from effects").fetchall() == [("paid",)]
+
+
+def test_a_worker_that_is_ahead_of_its_database_tries_a_transaction_again(hf: Holdfast, db: DB) -> None:
+    """R32: a migration commits before its functions are installed, and a new worker may connect in between."""
+    db.execute("create table effects (what text)")
+    db.execute("alter function holdfast.settle_whole rename to settle_whole_later")
+
+    @hf.task
+    def pay(ctx: Ctx) -> None:
+        if ctx.attempt == 2:
+            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
+        with ctx.transaction() as tx:
+            tx.execute("insert into effects values ('paid')")
+
+    handle = pay.start()
+    try:
+        burst(hf)
+    finally:
+        if db.execute("select to_regproc('holdfast.settle_whole_later')").fetchone() != (None,):
+            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
 
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
     assert db.execute("select what from effects").fetchall() == [("paid",)]

@@ -22,6 +22,7 @@ from holdfast.models import Continue, SettledStep, Settlement
 
 SMALL = 8192  # bytes
 PER_STEP = 40  # bytes of the numbers of a step and its lease
+PER_CHARACTER = 4  # bytes at most
 
 
 class NotOpened(HoldfastError):
@@ -152,7 +153,11 @@ def _is_small(call: Call[SettledStep]) -> bool:
     """Return whether any socket takes the whole call at once."""
     given = call.arguments
     ids, results, others = given["step_ids"], given["results"], given["others"].obj
-    return PER_STEP * len(ids) + sum(map(len, results)) + len(json.dumps(others)) < SMALL
+    try:
+        texts = sum(map(len, results)) + len(json.dumps(others))
+    except (TypeError, ValueError, RecursionError):  # the call itself reports what cannot be written
+        return False
+    return PER_STEP * len(ids) + PER_CHARACTER * texts < SMALL
 
 
 @contextmanager

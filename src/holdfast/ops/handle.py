@@ -61,8 +61,7 @@ class OpsHandle(Handle[dict[str, Any]]):
                 raise NotFound(
                     f"there is no run {self._id}",
                     where=self._id,
-                    next="check the id; what retention removed is known until the journal of that time is dropped, "
-                    "and another tenant's is never shown",
+                    next="check the id and the tenant; a run that retention removed is forgotten with its journal",
                 )
             self._step_id = rows[0]
         return self._step_id

@@ -164,7 +164,7 @@ def _address(url: Any) -> SplitResult:
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         is_fit = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         parts, is_fit = SplitResult("", "", "", "", ""), False
     if not is_fit or parts.query or parts.fragment:
         raise BadDefinition(f"url must be an address such as https://shop.example, got {parts.scheme}://…",

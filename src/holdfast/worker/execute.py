@@ -21,6 +21,7 @@ from holdfast.errors import (
     CommitUnknown,
     HoldfastError,
     LeaseLost,
+    NotMigrated,
     RateLimited,
     ReadOnly,
     Rejected,
@@ -196,6 +197,8 @@ def _is_of_the_database(attempt: Attempt, error: BaseException) -> bool:
     """
     match error:
         case CommitUnknown() | Unreachable() | TooManyConnections() | ReadOnly() | ReadOnlySqlTransaction():
+            return True
+        case NotMigrated():  # this release is ahead of the database's functions until its migration ends
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return attempt.ctx.transaction_open is not None and attempt.ctx.transaction_open.is_broken

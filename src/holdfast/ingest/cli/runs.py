@@ -36,10 +36,10 @@ class Direct:
 def act(feed: str, action: Callable[[UUID], Call[Any]], *, as_json: bool) -> None:
     """Act on the newest run of a feed, and print its state after that."""
     with opened() as connection:
-        found = newest(connection, feed)
-        db.run(connection, action(found.run_id))
+        run = newest(connection, feed)
+        db.run(connection, action(run.run_id))
         after = reads.newest_run(connection, feed)
-    print_state(found.run_id, "" if after is None else after.state, as_json=as_json)
+    print_state(run.run_id, "" if after is None else after.state, as_json=as_json)
 
 
 def wait_for_plan(connection: reads.DB, run_id: UUID, timeout: timedelta | None) -> None:
@@ -53,10 +53,10 @@ def wait_for_plan(connection: reads.DB, run_id: UUID, timeout: timedelta | None)
 
 def newest(connection: reads.DB, feed: str) -> reads.RunRow:
     """Return the newest run of a feed; raise NotFound if there is none."""
-    found = reads.newest_run(connection, feed)
-    if found is None:
+    run = reads.newest_run(connection, feed)
+    if run is None:
         raise NotFound(f"feed {feed} has never run", where=feed, next=f"holdfast ingest run {feed}")
-    return found
+    return run
 
 
 def started(connection: reads.DB, run_id: UUID, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:

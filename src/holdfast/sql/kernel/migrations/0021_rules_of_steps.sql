@@ -1,5 +1,5 @@
 -- The triggers of steps check these rules for each statement (broken_rule): the server parses the text of a CHECK
--- constraint again with every statement, which took an eighth of a claim of one step and a quarter of a start.
+-- constraint again with every statement, which took 7 % of a claim and settle of one step and 14 % of a start.
 -- squawk-ignore-file ban-drop-constraint
 alter table holdfast.steps
   drop constraint due_in_a_year_of_four_digits,

@@ -83,6 +83,8 @@ begin
       <<picks>>
       for _ in 1 .. 20 loop  -- more, if steps of runs that are paused or over lay in front; bounded
         formed := null;
+        numbered := null;  -- of another priority
+        numbers := null;
         if is_limited then
           admission := holdfast.pick_admitted(
             claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,

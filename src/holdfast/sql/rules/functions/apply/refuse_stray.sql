@@ -1,4 +1,5 @@
--- Refuses ids that are no targets of a run, and names some of them. `given_as` is the caller's name for the list.
+-- Refuses ids of targets that do not belong to a run, and names some of them. `given_as` is the caller's name for the
+-- list.
 create or replace function rules.refuse_stray(facts rules.run_facts, ids bigint[], given_as text)
 returns void
 language plpgsql stable

@@ -1,15 +1,16 @@
--- Whether what a channel shows for a target is no mismatch after all, because a later run of ours wrote it: the ledger
--- has its change by now, or the run is still open and `actual` is what it is to write. A pass reads the channel before
--- it records what it found, and a run writes there before it settles.
+-- Whether a later run of ours explains what a channel shows for a target: the ledger has that run's change by now, or
+-- the run is still open and `actual` is the price that it writes. A pass reads the channel before it records what it
+-- found, and a run writes there before it settles. Without a change in the ledger, which is kept for two years, no
+-- later run is known.
 create or replace function rules.is_overtaken(
   pass rules.passes, target rules.target_values, actual bigint, actual_compare_at bigint)
 returns boolean
 language sql stable
 begin atomic
-  select (
+  select coalesce((
     select c.step_id from rules.ledger c
      where c.tenant = pass.tenant and c.channel = pass.channel and c.item_id = target.item_id
-     order by c.id desc limit 1) <> target.step_id  -- guard: newest
+     order by c.id desc limit 1), target.step_id) <> target.step_id  -- guard: newest
     or exists (
     select from rules.run_facts o
       join rules.target_values b on b.run_id = o.run_id and b.item_id = target.item_id

@@ -21,11 +21,14 @@ begin
     perform rules.queue_as_scheduler(made, plan_revert.reason);
   exception when sqlstate 'RN010' then
     get stacked diagnostics message = message_text, other = column_name;
+    other := nullif(other, '');
   end;
   if message is null then
     return jsonb_build_object('rollback_id', made);
   end if;
-  if exists (select from rules.run_facts o where o.run_id::text = other and o.undoes is distinct from facts.run_id) then
+  if exists (select from rules.run_facts o
+              where o.run_id = (case when other ~ '^[0-9a-f-]{36}$' then other end)::uuid
+                and o.undoes is distinct from facts.run_id) then
     message := format('run %s is open and has some of its items', other);  -- not of a plan that is gone again
   end if;
   perform rules.write_waiting(facts, format('%s:revert:waiting:%s', facts.run_id, other), message);
