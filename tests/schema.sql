@@ -4430,6 +4430,8 @@ begin
       <<picks>>
       for _ in 1 .. 20 loop  -- more, if steps of runs that are paused or over lay in front; bounded
         formed := null;
+        numbered := null;  -- of another priority
+        numbers := null;
         if is_limited then
           admission := holdfast.pick_admitted(
             claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine,
@@ -18576,11 +18578,11 @@ ALTER TABLE ONLY rules.ledger FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION rules.is_overtaken(pass rules.passes, target rules.target_values, actual bigint, actual_compare_at bigint) RETURNS boolean
     LANGUAGE sql STABLE
     BEGIN ATOMIC
- SELECT ((( SELECT c.step_id
+ SELECT ((COALESCE(( SELECT c.step_id
             FROM rules.ledger c
            WHERE ((c.tenant = (is_overtaken.pass).tenant) AND (c.channel = (is_overtaken.pass).channel) AND (c.item_id = (is_overtaken.target).item_id))
            ORDER BY c.id DESC
-          LIMIT 1) <> (target).step_id) OR (EXISTS ( SELECT
+          LIMIT 1), (target).step_id) <> (target).step_id) OR (EXISTS ( SELECT
             FROM (rules.run_facts o
               JOIN rules.target_values b ON (((b.run_id = o.run_id) AND (b.item_id = (is_overtaken.target).item_id))))
            WHERE ((o.tenant = (is_overtaken.pass).tenant) AND (o.channel = (is_overtaken.pass).channel) AND (o.run_id <> (is_overtaken.pass).run_id) AND o.is_open AND rules.is_included(o.*, b.step_id) AND ((NOT b.writes_price) OR (b.price_after = is_overtaken.actual)) AND ((NOT b.writes_compare_at) OR (NOT (b.compare_at_after IS DISTINCT FROM is_overtaken.actual_compare_at)))))));
@@ -19125,7 +19127,7 @@ CREATE FUNCTION rules.plan_revert(facts rules.run_facts, task_id bigint, reason 
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET jit TO 'off'
-    AS $$
+    AS $_$
 declare
   made uuid;
   message text;
@@ -19140,17 +19142,20 @@ begin
     perform rules.queue_as_scheduler(made, plan_revert.reason);
   exception when sqlstate 'RN010' then
     get stacked diagnostics message = message_text, other = column_name;
+    other := nullif(other, '');
   end;
   if message is null then
     return jsonb_build_object('rollback_id', made);
   end if;
-  if exists (select from rules.run_facts o where o.run_id::text = other and o.undoes is distinct from facts.run_id) then
+  if exists (select from rules.run_facts o
+              where o.run_id = (case when other ~ '^[0-9a-f-]{36}$' then other end)::uuid
+                and o.undoes is distinct from facts.run_id) then
     message := format('run %s is open and has some of its items', other);  -- not of a plan that is gone again
   end if;
   perform rules.write_waiting(facts, format('%s:revert:waiting:%s', facts.run_id, other), message);
   return jsonb_build_object('waits', message, 'waits_for', other);
 end
-$$;
+$_$;
 
 
 --
