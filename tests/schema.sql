@@ -11750,45 +11750,6 @@ $_$;
 
 
 --
--- Name: settle_whole(bigint[], bigint[], jsonb[], jsonb, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) RETURNS SETOF holdfast.settled_step
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  settled_ids bigint[];
-  events text[];
-  states text[];
-  lost record;
-begin
-  select coalesce(array_agg(s.step_id), '{}'), array_agg(s.event), array_agg(s.state)
-    into settled_ids, events, states
-    from holdfast.settle_batch(settle_whole.step_ids, settle_whole.lease_ids, settle_whole.results,
-                               settle_whole.others) s;
-  select g.step_id, g.lease_id into lost
-    from (select u.step_id, u.lease_id from unnest(settle_whole.step_ids, settle_whole.lease_ids) u (step_id, lease_id)
-          union all
-          select (o.item ->> 'step_id')::bigint, (o.item ->> 'lease_id')::bigint
-            from jsonb_array_elements(settle_whole.others) o (item)) g
-   where g.step_id <> all (settled_ids)  -- guard: leases
-   limit 1;
-  if lost.step_id is not null then
-    perform holdfast.refuse(
-      'RN002', format('step %s is no longer held under lease %s, so its transaction was rolled back', lost.step_id,
-                      lost.lease_id), 'stop working on it', lost.step_id::text);
-  end if;
-  if settle_whole.must_progress and not (events <@ array['succeeded', 'continued']) then  -- guard: progress
-    perform holdfast.refuse('RN011', 'the result or cursor has more than 1048576 bytes',
-                            'store it elsewhere and return its location', 'result');
-  end if;
-  return query select u.id, u.event, u.state from unnest(settled_ids, events, states) u (id, event, state);
-end
-$$;
-
-
---
 -- Name: shortest_keep(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -28412,14 +28373,6 @@ REVOKE ALL ON FUNCTION holdfast.settle_others(outcomes jsonb, allowed text[], cl
 
 REVOKE ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
-
-
---
--- Name: FUNCTION settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) TO hf_worker;
 
 
 --

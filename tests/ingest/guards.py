@@ -214,16 +214,6 @@ def only_a_run_that_is_consolidating_is_consolidated(db: DB) -> None:
     db.execute(state.format("consolidating"))
 
 
-def a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large(db: DB) -> None:
-    """P-83, C-19: what it wrote is not committed"""
-    run_of(db, 1)
-    (step,) = claim(db, "page")
-    whole = "select * from holdfast.settle_whole(%s, %s, %s::jsonb[], '[]', true)"
-    assert refused(db, whole, [step.step_id], [step.lease_id + 1000], ["null"]) == "RN002"
-    assert refused(db, whole, [step.step_id], [step.lease_id], [Jsonb("x" * 1_100_000)]) == "RN011"
-    page(db, step, ["a"])
-
-
 def a_worker_publishes_only_what_it_caused(db: DB) -> None:
     """P-75, P-76"""
     run_id = run_of(db, 2)
@@ -283,10 +273,6 @@ GUARDS = [
            Cut("ingest.move_offset", "held", "if false then")),
     mutant("any update of the view", an_offset_moves_by_compare_and_swap_while_nobody_holds_it,
            Cut("ingest.take_offset", "statement", "to_jsonb(new) - '{next_offset,updated_at}'::text[]) then")),
-    mutant("a commit without the lease", a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large,
-           Cut("settle_whole", "leases", "where false")),
-    mutant("a commit without the result", a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large,
-           Cut("settle_whole", "progress", "if false then")),
     mutant("a consolidation of a run that is over", only_a_run_that_is_consolidating_is_consolidated,
            Cut("ingest.held_consolidation", "valid", "if false then")),
     mutant("events of other workers", a_worker_publishes_only_what_it_caused, Cut("ingest.events_by", "own")),

@@ -149,6 +149,11 @@ def claims_it_wrote(shop: Shop, target: Target) -> Outcome:
     return compare_and_set(shop, target)
 
 
+# A later run is looked for twice: when a page is read, and when what the channel showed is recorded.
+NOTHING_SUPERSEDED = (
+    Cut("rules.page_targets", "superseded", "when false then ''"),
+    Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1), target.step_id) is null"),
+)
 # fmt: off
 MUTANTS: dict[str, tuple[Story, Write, tuple[Cut, ...]]] = {
     "rollback without comparison": (over_an_edit, write_blindly, ()),
@@ -158,12 +163,10 @@ MUTANTS: dict[str, tuple[Story, Write, tuple[Cut, ...]]] = {
     "rollback without settling unknown outcomes": (after_a_stop, compare_and_set, (
         Cut("rules.plan_rollback", "unknown", "unknown := 0;"),)),
     "a correction without comparison": (of_a_correction, write_blindly, ()),
-    "a correction that supersedes nothing": (after_a_correction, compare_and_set, (
-        Cut("rules.page_targets", "superseded", "when false then ''"),)),
+    "a correction that supersedes nothing": (after_a_correction, compare_and_set, NOTHING_SUPERSEDED),
     "a correction beside an open run": (of_items_in_an_open_run, compare_and_set, (
         Cut("rules.refuse_shared", "overlap", "select null::uuid as run_id, 0 as items into other where false;"),)),
-    "a pass without superseded": (of_a_later_run, compare_and_set, (
-        Cut("rules.page_targets", "superseded", "when false then ''"),)),
+    "a pass without superseded": (of_a_later_run, compare_and_set, NOTHING_SUPERSEDED),
 }
 # fmt: on
 

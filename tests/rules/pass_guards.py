@@ -140,7 +140,7 @@ PASS_GUARDS = [
     mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
            Cut("rules.page_targets", "superseded")),
     mutant("a pass that forgets what was written while it read", what_a_run_wrote_while_a_pass_read_is_superseded,
-           Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1) is null")),
+           Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1), target.step_id) is null")),
     mutant("a pass that forgets what open runs wrote", what_an_open_run_has_written_is_superseded,
            Cut("rules.is_overtaken", "open", "and false")),
     mutant("a correction of what a later run wrote", a_correction_leaves_alone_what_a_later_run_wrote,

@@ -57,7 +57,6 @@ WORKING = {
     "retry_waits",
     "settle_batch",
     "settle_steps",
-    "settle_whole",
     "sweep",
     "upkeep",
     "work.claim_next_task",

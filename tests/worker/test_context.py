@@ -201,28 +201,6 @@ def test_effects_and_progress_commit_together_or_not_at_all(  # noqa: C901 - one
     assert written(effects) == (["once"] if kept else [])
 
 
-@pytest.mark.parametrize("size", [10, 900_000])
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_transaction_commits_with_a_result_of_any_size(hf: Holdfast, effects: DB, size: int, is_async: bool) -> None:
-    """A small one is settled and committed in one message; a large one would fill the socket, and block."""
-
-    def plain(ctx: Ctx) -> str:
-        with ctx.transaction() as tx:
-            tx.execute("insert into effects values ('once')")
-        return "x" * size
-
-    async def waiting(ctx: Ctx) -> str:
-        async with ctx.transaction() as tx:
-            await tx.execute("insert into effects values ('once')")
-        return "x" * size
-
-    started = hf.task(name="work")(waiting if is_async else plain).start()
-    burst(hf)
-
-    assert len(started.result(timeout=5)) == size
-    assert written(effects) == ["once"]
-
-
 def test_a_transaction_whose_lease_was_lost_leaves_nothing(hf: Holdfast, effects: DB, clock: Clock) -> None:
     """W-61, C-62."""
 

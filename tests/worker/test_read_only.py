@@ -67,24 +67,23 @@ def test_a_transaction_that_cannot_write_is_tried_again(hf: Holdfast, db: DB) ->
     assert db.execute("select what from effects").fetchall() == [("paid",)]
 
 
-def test_a_worker_that_is_ahead_of_its_database_tries_a_transaction_again(hf: Holdfast, db: DB) -> None:
+def test_a_worker_that_is_ahead_of_its_database_tries_a_step_again(hf: Holdfast, db: DB) -> None:
     """R32: a migration commits before its functions are installed, and a new worker may connect in between."""
-    db.execute("create table effects (what text)")
-    db.execute("alter function holdfast.settle_whole rename to settle_whole_later")
+    hidden = "alter function holdfast.charge_limit rename to charge_limit_later"
+    shown = "alter function holdfast.charge_limit_later rename to charge_limit"
+    db.execute(hidden)
 
     @hf.task
-    def pay(ctx: Ctx) -> None:
+    def ask(ctx: Ctx) -> None:
         if ctx.attempt == 2:
-            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
-        with ctx.transaction() as tx:
-            tx.execute("insert into effects values ('paid')")
+            db.execute(shown)
+        ctx.charge("api")
 
-    handle = pay.start()
+    handle = ask.start()
     try:
         burst(hf)
     finally:
-        if db.execute("select to_regproc('holdfast.settle_whole_later')").fetchone() != (None,):
-            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
+        if db.execute("select to_regproc('holdfast.charge_limit_later')").fetchone() != (None,):
+            db.execute(shown)
 
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
-    assert db.execute("select what from effects").fetchall() == [("paid",)]

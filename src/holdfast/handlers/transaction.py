@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,15 +13,13 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast.connections.deadline import within
 from holdfast.connections.handler_tx import TransactionConnections
-from holdfast.errors import HoldfastError, TooLarge
+from holdfast.errors import HoldfastError, LeaseLost, TooLarge
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, SettledStep, Settlement
 
-SMALL = 8192  # bytes
-PER_STEP = 40  # bytes of the numbers of a step and its lease
-PER_CHARACTER = 4  # bytes at most
+Check = Callable[[Sequence[SettledStep]], None]
 
 
 class NotOpened(HoldfastError):
@@ -67,23 +64,24 @@ class Transaction:
 
     def settle(self, settlement: Settlement) -> SettledStep:
         """Settle the step in the same transaction, and commit; a lost lease rolls everything back."""
-        with _result_checked():
-            return self.settle_all([settlement], must_progress=True)[0]
+        return self.settle_all([settlement], _check_result)[0]
 
     async def asettle(self, settlement: Settlement) -> SettledStep:
         """The async twin of `settle`."""
-        with _result_checked():
-            return (await self.asettle_all([settlement], must_progress=True))[0]
+        return (await self.asettle_all([settlement], _check_result))[0]
 
-    def settle_all(self, settlements: Sequence[Settlement], *, must_progress: bool = False) -> list[SettledStep]:
+    def settle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
         """Settle several steps in the same transaction, and commit; one lost lease rolls everything back."""
         if self._sync is None:
             raise NotOpened(f"{self._name} was not entered", next=f"write `with {self._name} as tx:`")
         try:
             with _answered(self._sync, self._connections.deadline, self._name):
+                settled = db.run(self._sync, self._settle(settlements))
+                _check_leases(settlements, settled)
+                if check is not None:
+                    check(settled)
                 failpoint("before_commit")
-                call = self._settle(settlements, must_progress)
-                settled = db.run_and_commit(self._sync, call, is_small=_is_small(call))
+                self._sync.commit()
                 failpoint("after_commit")
             used, self._sync = self._sync, None
             self._connections.give(used)
@@ -91,15 +89,18 @@ class Transaction:
             self.abandon()
         return settled
 
-    async def asettle_all(self, settlements: Sequence[Settlement], *, must_progress: bool = False) -> list[SettledStep]:
+    async def asettle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
         """The async twin of `settle_all`."""
         if self._async is None:
             raise NotOpened(f"{self._name} was not entered", next=f"write `async with {self._name} as tx:`")
         try:
             with _answered(self._async, self._connections.deadline, self._name):
+                settled = await db.arun(self._async, self._settle(settlements))
+                _check_leases(settlements, settled)
+                if check is not None:
+                    check(settled)
                 failpoint("before_commit")
-                call = self._settle(settlements, must_progress)
-                settled = await db.arun_and_commit(self._async, call, is_small=_is_small(call))
+                await self._async.commit()
                 failpoint("after_commit")
             used, self._async = self._async, None
             await self._connections.agive(used)
@@ -107,10 +108,9 @@ class Transaction:
             await self.aabandon()
         return settled
 
-    def _settle(self, settlements: Sequence[Settlement], must_progress: bool) -> Call[SettledStep]:
-        # A step is locked until the commit: if that never comes, the server must not keep it from those who recover it.
-        call = calls.settle_whole(settlements, must_progress=must_progress)
-        return replace(call, then_within=self._connections.deadline)
+    def _settle(self, settlements: Sequence[Settlement]) -> Call[SettledStep]:
+        # A step is locked until the commit: if we fall silent, the server must not keep it from those who recover it.
+        return replace(calls.settle_steps(settlements), then_within=self._connections.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -149,21 +149,23 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
         raise db.unknown(error, f"the commit of {name}", "the step's lease decides whether it is repeated") from error
 
 
-def _is_small(call: Call[SettledStep]) -> bool:
-    """Return whether any socket takes the whole call at once."""
-    given = call.arguments
-    ids, results, others = given["step_ids"], given["results"], given["others"].obj
-    try:
-        texts = sum(map(len, results)) + len(json.dumps(others))
-    except (TypeError, ValueError, RecursionError):  # the call itself reports what cannot be written
-        return False
-    return PER_STEP * len(ids) + PER_CHARACTER * texts < SMALL
+def _check_leases(settlements: Sequence[Settlement], settled: Sequence[SettledStep]) -> None:
+    """Raise unless the settle moved each step, so that nothing is committed."""
+    moved = {row.step_id for row in settled}
+    for settlement in settlements:
+        if settlement.step_id not in moved:
+            raise LeaseLost(
+                (
+                    f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}, "
+                    "so its transaction was rolled back"
+                ),
+                where=str(settlement.step_id),
+                next="stop working on it",
+            )
 
 
-@contextmanager
-def _result_checked() -> Iterator[None]:
-    """Name what was too large: the handler's result, so that it is not retried."""
-    try:
-        yield
-    except TooLarge as error:
-        raise ResultTooLarge(error.what, next=error.next) from error
+def _check_result(settled: Sequence[SettledStep]) -> None:
+    if settled[0].event not in {"succeeded", "continued"}:
+        raise ResultTooLarge(
+            "the result or cursor has more than 1048576 bytes", next="store it elsewhere and return its location"
+        )

@@ -190,12 +190,6 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     return Call("settle_batch", SettledStep, arguments)
 
 
-def settle_whole(settlements: Iterable[Settlement], *, must_progress: bool = False) -> Call[SettledStep]:
-    """Report the outcomes of claimed steps for a transaction that fails unless all of them are accepted."""
-    arguments = {**settle_steps(settlements).arguments, "must_progress": must_progress}
-    return Call("settle_whole", SettledStep, arguments)
-
-
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
     """Read the outcomes of steps."""
     return Call("step_results", StepResult, {"step_ids": list(step_ids)}, is_read=True)

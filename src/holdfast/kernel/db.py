@@ -82,35 +82,6 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     raise AssertionError("not reached")
 
 
-def run_and_commit(connection: Connection[Any], call: Call[Row], *, is_small: bool) -> list[Row]:
-    """Make the last call of the connection's transaction, and commit in the same message unless the call raises.
-
-    Rows that the call locks are free as soon as the server has committed, not after another round trip. A large call
-    is sent alone: the driver sends the rest of a message that the socket does not take at once only after an answer.
-    """
-    if not is_small:
-        rows = run(connection, call)
-        connection.commit()
-        return rows
-    with translated(call), connection.pipeline(), connection.cursor(row_factory=_rows(call)) as cursor:
-        _ready(cursor, call).execute(_statement(call), _arguments(call))
-        connection.commit()
-        return cursor.fetchall()
-
-
-async def arun_and_commit(connection: AsyncConnection[Any], call: Call[Row], *, is_small: bool) -> list[Row]:
-    """Make the last call of a transaction and commit it, as `run_and_commit` does."""
-    if not is_small:
-        rows = await arun(connection, call)
-        await connection.commit()
-        return rows
-    with translated(call):
-        async with connection.pipeline(), connection.cursor(row_factory=_rows(call)) as cursor:
-            await _ready(cursor, call).execute(_statement(call), _arguments(call))
-            await connection.commit()
-            return await cursor.fetchall()
-
-
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     """Return whether the call ran in its own transaction, which is then rolled back and can be repeated."""
     return connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
