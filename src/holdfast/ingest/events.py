@@ -28,7 +28,7 @@ _WHY: Fields = {"reason": str | None}
 CATALOGUE: dict[str, Entry] = {
     "ingest.run.requested": Entry("`feed.start` or `feed.backfill` requested it.", {"feed": str}),
     "ingest.run.planning_failed": Entry(
-        "The source could not be counted, or source or table cannot be used. There is no run.",
+        "The source could not be counted, or the source or table is unusable, so no run was created.",
         {"feed": str, "trace_id": str, **_WHY},
     ),
     "ingest.run.created": Entry(
