@@ -23,6 +23,7 @@ def connections(dsn):
 def test_a_connection_that_was_given_back_is_used_again(connections):
     first = connections.take()
     backend = first.info.backend_pid
+    first.rollback()
     connections.give(first)
 
     assert connections.take().info.backend_pid == backend
@@ -46,8 +47,54 @@ def test_nothing_of_the_last_session_stays(connections):
         assert not connection.autocommit
 
 
+def test_a_block_of_the_handlers_own_commits_nothing(connections, db):
+    """W-60: the transaction has begun, on a new connection and on a used one, so that such a block is a savepoint."""
+    db.execute("create table public.written (n int)")
+    for number in range(3):
+        connection = connections.take()
+        with connection.transaction():
+            connection.execute("insert into public.written values (%s)", [number])
+        assert db.execute("select count(*) from public.written").fetchone() == (0,)
+        connection.rollback()
+        connection.execute("insert into public.written values (%s)", [number])  # in a transaction again
+        connection.rollback()
+        connections.give(connection)
+
+    assert db.execute("select count(*) from public.written").fetchone() == (0,)
+
+
+def test_an_async_block_of_the_handlers_own_commits_nothing(connections, db):
+    db.execute("create table public.written (n int)")
+
+    async def write():
+        for number in range(3):
+            connection = await connections.atake()
+            async with connection.transaction():
+                await connection.execute("insert into public.written values (%s)", [number])
+            await connection.rollback()
+            await connection.execute("insert into public.written values (%s)", [number])
+            await connection.rollback()
+            await connections.agive(connection)
+
+    asyncio.run(write())
+
+    assert db.execute("select count(*) from public.written").fetchone() == (0,)
+
+
+def test_a_rollback_does_not_bring_the_last_session_back(connections):
+    used = connections.take()
+    used.execute("set statement_timeout = '7s'")
+    used.commit()
+    connections.give(used)
+
+    with connections.take() as connection:
+        connection.rollback()
+        assert connection.execute("show statement_timeout").fetchone() != ("7s",)
+
+
 def test_one_that_has_died_is_replaced(connections, db):
     used = connections.take()
+    used.rollback()
     connections.give(used)
     db.execute("select pg_terminate_backend(%s, 5000)", [used.info.backend_pid])
 
@@ -58,8 +105,10 @@ def test_one_that_has_died_is_replaced(connections, db):
 def test_the_async_ones_are_used_again_too_and_replaced_when_they_died(connections, db):
     async def backends():
         first = await connections.atake()
+        await first.rollback()
         await connections.agive(first)
         second = await connections.atake()
+        await second.rollback()
         await connections.agive(second)
         db.execute("select pg_terminate_backend(%s, 5000)", [second.info.backend_pid])
         async with await connections.atake() as third:

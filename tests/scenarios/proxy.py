@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from scenarios.wire import HEAD, Messages, Streams
 
-Fault = Literal["cut", "lose", "swallow"]
+Fault = Literal["cut", "lose", "swallow", "halve"]
 
 
 class Passage:
@@ -61,9 +61,9 @@ class Passage:
             if fault == "lose":
                 self.reset()
                 return
-            if fault == "swallow":
+            if fault in ("swallow", "halve"):
                 self.is_dark = True
-                continue
+                chunk = chunk[: len(chunk) // 2] if fault == "halve" else b""
             if fault == "cut":
                 self._held, self._kinds = [], set()
             await self._server.write(chunk)
@@ -149,9 +149,10 @@ class FaultProxy:
         """Reset the client of the next statement of this pattern; the server never hears of it."""
         self._arm(statement, "lose", has_rows=False)
 
-    def swallow_at(self, statement: str) -> None:
-        """Have the connection of the next statement of this pattern go silent with it, towards both sides."""
-        self._arm(statement, "swallow", has_rows=False)
+    def swallow_at(self, statement: str, *, half: bool = False) -> None:
+        """Have the connection of the next statement of this pattern go silent with it, or after half of it, towards
+        both sides."""
+        self._arm(statement, "halve" if half else "swallow", has_rows=False)
 
     @property
     def is_armed(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 from weakref import WeakSet
 
 import psycopg
@@ -47,6 +47,12 @@ class DeadlineConnection(Connection[Any]):
         open_connections.add(self)
         masking.known.add(self.info.password)
 
+    def begin(self, first: LiteralString = "") -> None:
+        """Begin a transaction now, in one message with statements that are executed and committed before it."""
+        self.autocommit = True  # else the driver would send a BEGIN of its own first
+        self.execute(_beginning(first))
+        self._autocommit = False  # what the setter does, but it refuses inside a transaction
+
     def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""
         if self.patience is None:
@@ -70,6 +76,12 @@ class AsyncDeadlineConnection(AsyncConnection[Any]):
         open_connections.add(self)
         masking.known.add(self.info.password)
 
+    async def begin(self, first: LiteralString = "") -> None:
+        """Begin a transaction now, as the sync twin does."""
+        await self.set_autocommit(True)
+        await self.execute(_beginning(first))
+        self._autocommit = False
+
     async def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""
         if self.patience is None:
@@ -81,6 +93,11 @@ class AsyncDeadlineConnection(AsyncConnection[Any]):
                 await self.cancel_safe(timeout=FAREWELL)
             self.pgconn.finish()
             raise
+
+
+def _beginning(first: LiteralString) -> LiteralString:
+    """Return a message that executes statements in a transaction of their own, and then begins another."""
+    return f"begin; {first}; commit; begin" if first else "begin"
 
 
 @contextmanager

@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
 
-from holdfast.connections.deadline import aconnect, connect, within
+from holdfast.connections.deadline import AsyncDeadlineConnection, DeadlineConnection, aconnect, connect, within
 from holdfast.connections.pool import Pool, lent, open_pool
 from holdfast.errors import Unreachable
 from holdfast.kernel import db
@@ -72,47 +71,48 @@ class TransactionConnections:
         self.deadline = deadline
         self._most = most
         self._dsn = dsn
-        self._sync: deque[Connection[Any]] = deque()
-        self._async: deque[AsyncConnection[Any]] = deque()
+        self._sync: deque[DeadlineConnection] = deque()
+        self._async: deque[AsyncDeadlineConnection] = deque()
 
-    def take(self) -> Connection[Any]:
-        """Return a connection in a clean state, not in autocommit."""
+    def take(self) -> DeadlineConnection:
+        """Return a connection in a clean state, inside a transaction.
+
+        It has begun: a `with connection.transaction()` of the handler is a savepoint in it, and commits nothing.
+        """
         while (spare := _popped(self._sync)) is not None:
             try:
                 with within(spare, self.deadline):
-                    spare.autocommit = True
-                    spare.execute(CLEAN)
+                    spare.begin(CLEAN)
+                return spare
             except (psycopg.Error, Unreachable):
                 spare.close()
-            else:
-                break
-        connection = spare or connect(self._dsn)
-        connection.autocommit = False
+        connection = connect(self._dsn)
+        with within(connection, self.deadline):
+            connection.begin()
         return connection
 
-    async def atake(self) -> AsyncConnection[Any]:
+    async def atake(self) -> AsyncDeadlineConnection:
         """Return a connection, as `take` does."""
         while (spare := _popped(self._async)) is not None:
             try:
                 with within(spare, self.deadline):
-                    await spare.set_autocommit(True)
-                    await spare.execute(CLEAN)
+                    await spare.begin(CLEAN)
+                return spare
             except (psycopg.Error, Unreachable):
                 await spare.close()
-            else:
-                break
-        connection = spare or await aconnect(self._dsn)
-        await connection.set_autocommit(False)
+        connection = await aconnect(self._dsn)
+        with within(connection, self.deadline):
+            await connection.begin()
         return connection
 
-    def give(self, connection: Connection[Any]) -> None:
+    def give(self, connection: DeadlineConnection) -> None:
         """Take back a connection whose transaction has ended."""
         if connection.closed or len(self._sync) >= self._most:
             connection.close()
         else:
             self._sync.append(connection)
 
-    async def agive(self, connection: AsyncConnection[Any]) -> None:
+    async def agive(self, connection: AsyncDeadlineConnection) -> None:
         """Take back a connection, as `give` does."""
         if connection.closed or len(self._async) >= self._most:
             await connection.close()

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
 
-from holdfast.connections.deadline import within
+from holdfast.connections.deadline import AsyncDeadlineConnection, DeadlineConnection, within
 from holdfast.connections.handler_tx import TransactionConnections
-from holdfast.errors import HoldfastError, LeaseLost, TooLarge
+from holdfast.errors import HoldfastError, TooLarge
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
-from holdfast.kernel.call import Call
 from holdfast.models import Continue, SettledStep, Settlement
-
-Check = Callable[[Sequence[SettledStep]], None]
 
 
 class NotOpened(HoldfastError):
@@ -37,8 +33,8 @@ class Transaction:
         self._name = name
         self.is_broken = False  # its connection was lost before it was abandoned
         self._connections = connections
-        self._sync: Connection[Any] | None = None
-        self._async: AsyncConnection[Any] | None = None
+        self._sync: DeadlineConnection | None = None
+        self._async: AsyncDeadlineConnection | None = None
 
     def __enter__(self) -> Connection[Any]:
         if self._sync is None:
@@ -64,24 +60,23 @@ class Transaction:
 
     def settle(self, settlement: Settlement) -> SettledStep:
         """Settle the step in the same transaction, and commit; a lost lease rolls everything back."""
-        return self.settle_all([settlement], _check_result)[0]
+        with _result_checked():
+            return self.settle_all([settlement], must_progress=True)[0]
 
     async def asettle(self, settlement: Settlement) -> SettledStep:
         """The async twin of `settle`."""
-        return (await self.asettle_all([settlement], _check_result))[0]
+        with _result_checked():
+            return (await self.asettle_all([settlement], must_progress=True))[0]
 
-    def settle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
+    def settle_all(self, settlements: Sequence[Settlement], *, must_progress: bool = False) -> list[SettledStep]:
         """Settle several steps in the same transaction, and commit; one lost lease rolls everything back."""
         if self._sync is None:
             raise NotOpened(f"{self._name} was not entered", next=f"write `with {self._name} as tx:`")
         try:
             with _answered(self._sync, self._connections.deadline, self._name):
-                settled = db.run(self._sync, self._settle(settlements))
-                _check_leases(settlements, settled)
-                if check is not None:
-                    check(settled)
                 failpoint("before_commit")
-                self._sync.commit()
+                call = calls.settle_whole(settlements, must_progress=must_progress)
+                settled = db.run_and_commit(self._sync, call, self._connections.deadline)
                 failpoint("after_commit")
             used, self._sync = self._sync, None
             self._connections.give(used)
@@ -89,28 +84,21 @@ class Transaction:
             self.abandon()
         return settled
 
-    async def asettle_all(self, settlements: Sequence[Settlement], check: Check | None = None) -> list[SettledStep]:
+    async def asettle_all(self, settlements: Sequence[Settlement], *, must_progress: bool = False) -> list[SettledStep]:
         """The async twin of `settle_all`."""
         if self._async is None:
             raise NotOpened(f"{self._name} was not entered", next=f"write `async with {self._name} as tx:`")
         try:
             with _answered(self._async, self._connections.deadline, self._name):
-                settled = await db.arun(self._async, self._settle(settlements))
-                _check_leases(settlements, settled)
-                if check is not None:
-                    check(settled)
                 failpoint("before_commit")
-                await self._async.commit()
+                call = calls.settle_whole(settlements, must_progress=must_progress)
+                settled = await db.arun_and_commit(self._async, call, self._connections.deadline)
                 failpoint("after_commit")
             used, self._async = self._async, None
             await self._connections.agive(used)
         finally:
             await self.aabandon()
         return settled
-
-    def _settle(self, settlements: Sequence[Settlement]) -> Call[SettledStep]:
-        # A step is locked until the commit: if we fall silent, the server must not keep it from those who recover it.
-        return replace(calls.settle_steps(settlements), then_within=self._connections.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -149,23 +137,10 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
         raise db.unknown(error, f"the commit of {name}", "the step's lease decides whether it is repeated") from error
 
 
-def _check_leases(settlements: Sequence[Settlement], settled: Sequence[SettledStep]) -> None:
-    """Raise unless the settle moved each step, so that nothing is committed."""
-    moved = {row.step_id for row in settled}
-    for settlement in settlements:
-        if settlement.step_id not in moved:
-            raise LeaseLost(
-                (
-                    f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}, "
-                    "so its transaction was rolled back"
-                ),
-                where=str(settlement.step_id),
-                next="stop working on it",
-            )
-
-
-def _check_result(settled: Sequence[SettledStep]) -> None:
-    if settled[0].event not in {"succeeded", "continued"}:
-        raise ResultTooLarge(
-            "the result or cursor has more than 1048576 bytes", next="store it elsewhere and return its location"
-        )
+@contextmanager
+def _result_checked() -> Iterator[None]:
+    """Name what was too large: the handler's result, so that it is not retried."""
+    try:
+        yield
+    except TooLarge as error:
+        raise ResultTooLarge(error.what, next=error.next) from error

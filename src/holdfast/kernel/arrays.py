@@ -61,6 +61,13 @@ class _BigintsDumper(Dumper):
         return _head(_BIGINT.oid, len(obj)) + body
 
 
+class _BigintsTextDumper(Dumper):
+    oid = _BIGINT.array_oid
+
+    def dump(self, obj: Bigints) -> Buffer:
+        return b"{" + ",".join(map(str, obj)).encode() + b"}"
+
+
 class _TextsDumper(Dumper):
     format = Format.BINARY
     oid = _TEXT.array_oid
@@ -81,6 +88,14 @@ class _JsonsDumper(Dumper):
         return _head(_JSONB.oid, len(obj)) + body
 
 
+class _JsonsTextDumper(Dumper):
+    oid = _JSONB.array_oid
+
+    def dump(self, obj: Jsons) -> Buffer:
+        quoted = ('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in obj)
+        return b"{" + ",".join(quoted).encode() + b"}"
+
+
 class _JsonDumper(Dumper):
     oid = _JSONB.oid
 
@@ -95,8 +110,11 @@ class _JsonBinaryDumper(_JsonDumper):
         return b"\x01" + obj.encode()  # jsonb's own version byte
 
 
+# The last one counts for parameters. The text ones are for statements that are sent with their values in the text.
+psycopg.adapters.register_dumper(Bigints, _BigintsTextDumper)
 psycopg.adapters.register_dumper(Bigints, _BigintsDumper)
 psycopg.adapters.register_dumper(Texts, _TextsDumper)
+psycopg.adapters.register_dumper(Jsons, _JsonsTextDumper)
 psycopg.adapters.register_dumper(Jsons, _JsonsDumper)
 psycopg.adapters.register_dumper(Json, _JsonDumper)
 psycopg.adapters.register_dumper(Json, _JsonBinaryDumper)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
+from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor, ClientCursor, Connection, Cursor, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import set_json_loads
@@ -19,7 +19,7 @@ from psycopg.types.string import TextLoader
 
 from holdfast import errors
 from holdfast.failpoints import failpoint
-from holdfast.kernel import sqlstates
+from holdfast.kernel import self_test_schema, sqlstates
 from holdfast.kernel.call import Call
 from holdfast.kernel.sqlstates import ServerError
 from holdfast.models import Unreadable
@@ -35,6 +35,7 @@ BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable) 
 _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
 _CONNECTION = "08"  # a class of SQLSTATEs, which poolers use for everything that they reject
 FROM_NOW = "holdfast.clock() + "
+WRITTEN_OUT = 8192  # characters of a call that is sent with its values in the text, which a server may log
 _BULK_STARTS = frozenset({"start_tasks", "take_staged"})
 
 
@@ -80,6 +81,39 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
                 raise
             raise translated_error from error
     raise AssertionError("not reached")
+
+
+def run_and_commit(connection: Connection[Any], call: Call[Row], then_within: timedelta) -> list[Row]:
+    """Make the last call of the connection's transaction, and commit unless it raises.
+
+    Call and commit are one message, which arrives whole or not at all. So the server never waits for the commit while
+    it holds what the call has locked. A large call is sent alone, and the server waits for the commit `then_within`.
+    """
+    with translated(call), ClientCursor(connection, row_factory=_rows(call)) as cursor:
+        if (message := _with_commit(cursor, call)) is not None:
+            return _ready(cursor, call).execute(message).fetchall()
+    rows = run(connection, replace(call, then_within=then_within))
+    connection.commit()
+    return rows
+
+
+async def arun_and_commit(connection: AsyncConnection[Any], call: Call[Row], then_within: timedelta) -> list[Row]:
+    """Make the last call of a transaction and commit it, as `run_and_commit` does."""
+    with translated(call):
+        async with AsyncClientCursor(connection, row_factory=_rows(call)) as cursor:
+            if (message := _with_commit(cursor, call)) is not None:
+                await _ready(cursor, call).execute(message)
+                return await cursor.fetchall()
+    rows = await arun(connection, replace(call, then_within=then_within))
+    await connection.commit()
+    return rows
+
+
+def _with_commit(cursor: ClientCursor[Any] | AsyncClientCursor[Any], call: Call[Any]) -> bytes | None:
+    """Write a call and a commit as one simple query; None if the call is large."""
+    statement = self_test_schema.reworded(_statement(call) + b"; commit")
+    text = cursor.mogrify(statement, _arguments(call))
+    return text.encode(cursor.connection.info.encoding) if len(text) <= WRITTEN_OUT else None
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

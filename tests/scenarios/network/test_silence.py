@@ -15,6 +15,7 @@ from holdfast.work.handle import TaskHandle
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
 from scenarios.network.test_lost_starts import doze
+from scenarios.network.test_network import COMMITS
 from scenarios.proof import Proof
 from scenarios.proxy import FaultProxy
 
@@ -79,13 +80,24 @@ def test_a_handler_is_told_by_its_lease_and_not_by_the_deadline_of_a_renewal(
     assert not worker.said("lease.renewal_failed")
 
 
-@pytest.mark.parametrize("kind", ["deposit", "adeposit", "deposit_apart"])
+@pytest.mark.parametrize("half", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kind", "commit"), COMMITS)
 def test_a_commit_that_is_swallowed_does_not_keep_its_step_from_being_recovered(
-    far_crew: Crew, proxy: FaultProxy, database: Database, folder: Path, proof: Proof, kind: str
+    far_crew: Crew,
+    proxy: FaultProxy,
+    database: Database,
+    folder: Path,
+    proof: Proof,
+    kind: str,
+    commit: str,
+    half: bool,
 ) -> None:
-    """R12: the server, which still waits for the commit, holds the row; it lets go by the same deadline."""
+    """R12: a server that waits for the commit of a settle lets go of the step by the same deadline.
+
+    One that gets both in one message has neither, also when half of that message came.
+    """
     far_crew.hire_ready(call_deadline="1s", error_wait="50ms")
-    proxy.swallow_at("^commit")
+    proxy.swallow_at(commit, half=half)
     proof.add(rounds=1)
 
     step = database.start(kind)
