@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -198,6 +199,7 @@ def a_login_works_for_its_own_tenants(db: DB) -> None:
         for outcome in (Done(), Fail()):
             assert run(worker, calls.settle_steps([Settlement(theirs, held.lease_id, outcome)])) == []
         assert run(worker, calls.renew_leases("elsewhere", [held.lease_id], step_ids=[theirs])) == []
+        assert run(worker, calls.leases_left([theirs], [held.lease_id], timedelta(0))) == []
         with refused(errors.LeaseLost):
             run(worker, calls.note(theirs, held.lease_id, "info", "not mine"))
     step_is(db, theirs, state="running", lease_id=held.lease_id, lease_until=held.lease_until)

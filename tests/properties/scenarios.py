@@ -110,6 +110,17 @@ def who_lost_its_lease_renews_nothing(db: DB) -> None:
     step_is(db, new.step_id, lease_until=new.lease_until)
 
 
+def who_lost_its_lease_has_no_time_left(db: DB) -> None:
+    old, new = lost_lease(db)
+    steps, second = [old.step_id, new.step_id], timedelta(seconds=1)
+    assert run(db, calls.leases_left(steps, [old.lease_id, new.lease_id], second)) == [new.lease_id]
+
+
+def a_lease_that_runs_out_soon_does_not_last(db: DB) -> None:
+    old, new = lost_lease(db)
+    assert run(db, calls.leases_left([old.step_id], [new.lease_id], timedelta(days=1))) == []
+
+
 def who_lost_its_lease_writes_no_note(db: DB) -> None:
     old, new = lost_lease(db)
     with refused(errors.LeaseLost):

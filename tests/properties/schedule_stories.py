@@ -73,6 +73,27 @@ def after_an_outage_one_tick_is_fired(db: DB) -> None:
     assert [outcome for _, outcome in ticks(db)].count("started") == 1
 
 
+def the_newest_of_late_ticks_is_fired(db: DB) -> None:
+    """Nobody ran when it was due, nor for half an hour after."""
+    clock = Clock(db)
+    clock.set(at("03-01 00:00"))
+    define(db, every=HOUR, missed="one")
+    fire(db)
+    clock.set(at("03-01 03:30"))
+    fire(db)
+    assert [outcome for _, outcome in ticks(db)] == ["missed", "missed", "started"]
+
+
+def at_most_a_hundred_late_ticks_are_fired(db: DB) -> None:
+    clock = Clock(db)
+    clock.set(at("03-01 00:00"))
+    define(db, every=HOUR, missed="all")
+    fire(db)
+    clock.set(at("03-06 00:30"))
+    fire(db)
+    assert [outcome for _, outcome in ticks(db)] == ["missed"] * 20 + ["started"] * 100
+
+
 def a_plan_is_for_the_definition_that_it_was_made_for(db: DB) -> None:
     clock = Clock(db)
     clock.set(at("03-01 00:00"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
@@ -314,4 +315,111 @@ def a_lot_ends_between_two_keys(db: DB) -> None:
     queue(db, run_id)
     rows = db.execute("select batch_key, due_at is not null from holdfast.steps order by id").fetchall()
     assert [is_due for _, is_due in rows] == [True] * 5 + [False] * 2, rows
+    sound(db)
+
+
+def lacking(db: DB, items: int, window: int = 10) -> UUID:
+    """Make a run whose first window is done, and whose next lot nobody has admitted."""
+    install(db, window)
+    run_id = begun(db, items)
+    settle_all(db, claim(db, batch=window), Done())
+    assert (due(db, run_id), run_row(db, run_id)["live"]) == (0, 0)
+    return run_id
+
+
+def a_lot_is_claimed_at_once(db: DB) -> None:
+    """Its steps are never due, and the journal has both moves of each."""
+    run_id = lacking(db, 35)
+    steps = claim(db, "b", batch=50)
+    assert (len(steps), due(db, run_id), run_row(db, run_id)["live"]) == (10, 0, 10)
+    sound(db)
+    rows = db.execute(
+        "select from_state, event, to_state, actor_kind, actor, attempt, lease_id from holdfast.journal "
+        "where step_id = %s order by id",
+        [steps[0].step_id],
+    ).fetchall()
+    assert rows == [
+        ("draft", "queued", "ready", "system", "window", 0, None),
+        ("ready", "claimed", "going", "worker", "b", 1, steps[0].lease_id),
+    ]
+    settle_all(db, steps, Done())
+    assert work(db) == 15
+    assert (state(db, run_id), counts(db, run_id)) == ("done", {"total": 35, "succeeded": 35})
+    sound(db)
+
+
+def two_runs_go_on_in_turn(db: DB) -> None:
+    install(db, 10)
+    runs = [begun(db, 24), begun(db, 24)]
+    while steps := claim(db, batch=50):
+        settle_all(db, steps, Done())
+    assert [state(db, run_id) for run_id in runs] == ["done", "done"]
+    sound(db)
+
+
+def a_lot_of_another_tenant_is_not_claimed(db: DB) -> None:
+    lacking(db, 20)
+    assert claim(db, batch=50, tenants=["b"]) == []
+    assert len(claim(db, batch=50)) == 10
+
+
+def a_paused_queue_claims_no_lot(db: DB) -> None:
+    lacking(db, 20)
+    run(db, calls.pause_queue("default"))
+    assert claim(db, batch=50) == []
+    run(db, calls.resume_queue("default"))
+    assert len(claim(db, batch=50)) == 10
+
+
+def a_step_that_waits_is_not_claimed_with_a_lot(db: DB) -> None:
+    run_id = lacking(db, 20)
+    with db.transaction():
+        db.execute("alter table holdfast.steps disable trigger user")
+        db.execute("update holdfast.steps set waits = 1 where id = (select max(id) - 3 from holdfast.steps)")
+        db.execute("alter table holdfast.steps enable trigger user")
+    assert (len(claim(db, batch=50)), run_row(db, run_id)["live"]) == (9, 9)
+
+
+def a_lot_may_not_make_a_move_that_is_not_listed(db: DB) -> None:
+    lacking(db, 20)
+    move = "update holdfast.machine_moves set actors = %s where machine = 'test.item' and event = 'queued'"
+    db.execute(move, [["api"]])
+    try:
+        with refused(errors.IllegalTransition):
+            claim(db, batch=50)
+    finally:
+        db.execute(move, [["api", "user", "scheduler", "system"]])
+    assert len(claim(db, batch=50)) == 10
+
+
+def keyed(db: DB, window: int, shops: str) -> UUID:
+    """Make a run of items of shops, whose calls have up to 5 items of one shop; its first window is done."""
+    install(db, window)
+    run(db, calls.define_kind("bulky", batch=5, batch_by="shop"))
+    run_id = UUID(str(run(db, calls.start_run("test.plan", "plan", "test.item"))[0]))
+    stage(db, [("bulky", f'{{"shop": "{shop}"}}') for shop in shops], run_id=run_id, machine="test.item")
+    queue(db, run_id)
+    settle_all(db, claim(db, batch=50), Done())
+    return run_id
+
+
+def a_claimed_lot_has_whole_calls(db: DB) -> None:
+    keyed(db, 13, "a" * 60)
+    sizes = Counter(step.call for step in claim(db, batch=50))
+    assert sorted(sizes.values()) == [5, 5], sizes
+    sound(db)
+
+
+def a_claimed_lot_ends_between_two_keys(db: DB) -> None:
+    """What is left of a lot is made due, with the rest of the key that it ends in."""
+    run_id = keyed(db, 6, "aaaaaa" + "bcbbb" + "bbc" + "dddd")
+    assert [step.batch_key for step in claim(db, batch=50)] == ["b"] * 4
+    rows = db.execute("select batch_key from holdfast.steps where due_at is not null order by id").fetchall()
+    assert (rows, due(db, run_id)) == ([("c",), ("b",), ("b",)], 3)
+    sound(db)
+
+
+def keys_of_a_lot_are_claimed_by_due_time(db: DB) -> None:
+    keyed(db, 6, "aaaaaa" + "bbbccc" + "dddd")
+    assert [step.batch_key for step in claim(db, batch=50)] == ["b"] * 3 + ["c"] * 3
     sound(db)

@@ -47,10 +47,13 @@ RARELY_RENEWED: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 4}, "
 WORKING = {
     "settle": [
         *around("settle_batch", turn=3, tasks=LOAD, **SHORT_DOZE),
-        *around("settle_batch", "commit", kind="deposit"),
-        *around("settle_batch", "commit", kind="adeposit"),
+        *around("commit", kind="deposit"),
+        *around("commit", kind="adeposit"),
+        *around(
+            "settle_whole", "commit", kind="deposit_much"
+        ),  # the settle of a small result has no message of its own
     ],
-    "page": around("settle_batch", "commit", kind="turn_pages", arguments={"pages": 4}, turn=3),
+    "page": around("commit", kind="turn_pages", arguments={"pages": 4}, turn=3),
     "connect": around("define_policy", "define_kind", "enlist_worker", "namesakes", kind="adeposit"),
     "claim": [
         *around("measured_upkeep", "claim_steps", "hand_out"),
@@ -97,7 +100,16 @@ NOT_KILLED = {
         "as with steps and queues: a wish of a person's is one statement",
     ),
     **dict.fromkeys(
-        ("step_results", "run_results", "run_machine", "retry_waits", "halted_runs", "clock", "violations"),
+        (
+            "step_results",
+            "run_results",
+            "run_machine",
+            "retry_waits",
+            "halted_runs",
+            "leases_left",
+            "clock",
+            "violations",
+        ),
         "it only reads",
     ),
     **dict.fromkeys(("step_status", "run_status", "step_events", "run_events"), "it only reads"),

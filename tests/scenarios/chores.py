@@ -100,6 +100,14 @@ def deposit_apart(ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
+def deposit_much(ctx: Ctx) -> str:
+    """Have an effect, as `deposit` does, with a result that does not go into one message with the commit."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return "much" * 4096
+
+
+@hf.task(retry=PATIENT)
 def turn_pages(ctx: Ctx, pages: int) -> int:
     """Have an effect for each page, in the transaction that moves the cursor behind it."""
     page = ctx.cursor or 1

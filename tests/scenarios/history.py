@@ -13,7 +13,10 @@ from scenarios.crew import Database
 __all__ = ["Line", "Verdict", "attempts_overlap", "judge", "leases_overlap", "lines"]
 
 # Kinds that have an effect in the transaction that completes them, or that ends a page of them.
-PAYING = ["pay", "deposit", "adeposit", "deposit_apart", "deposit_once", "turn_pages", "order.ship", "billing.send"]
+PAYING = [
+    "pay", "deposit", "adeposit", "deposit_apart", "deposit_much", "deposit_once", "turn_pages",
+    "order.ship", "billing.send",
+]  # fmt: skip
 EFFECTS = "select step_id, lease_id from public.effects"
 RESULTS = """select id, result::bigint from holdfast.steps
               where last_event = 'succeeded' and jsonb_typeof(result) = 'number'"""  # handlers give their lease

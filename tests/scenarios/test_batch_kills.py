@@ -55,7 +55,7 @@ def write(batch: Batch, items: list[Item]) -> list[int]:
 CALL = ("claim_steps", "hand_out", "handler", "settle_batch")
 CELLS = [
     *((kind, f"{side}_{place}") for kind in ("push", "apush") for place in CALL for side in ("before", "after")),
-    *(("write", f"{side}_{place}") for place in (*CALL, "commit") for side in ("before", "after")),
+    *(("write", f"{side}_{place}") for place in (*CALL[:-1], "commit") for side in ("before", "after")),
 ]
 FEW = {("push", "after_settle_batch"), ("write", "before_commit")}
 # The second psql of the worker claims, the third settles, and so on.

@@ -12,7 +12,7 @@ from holdfast import Holdfast
 from holdfast.rules import Rule, everything, percent
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.table import Table
-from holdfast.testing import drain
+from holdfast.testing import Clock, drain
 from scenarios.crew import HERE, Crew, Database, until
 from scenarios.proof import Proof
 from scenarios.test_rules import CALL
@@ -143,6 +143,40 @@ def test_a_pass_that_is_killed_counts_each_page_once(
     assert events == 2
     runs = "select count(*)::int from rules.rule_runs where source = 'reconciliation'"
     assert database.value(runs) == 1
+    hf.close()
+
+
+def test_three_workers_report_each_pass_once(crew: Crew, database: Database, proof: Proof) -> None:
+    """A-83: all passes come due while three workers wait, who are killed and replaced in between"""
+    hf, run = sold(database, OWN)
+    with database.connection() as connection:
+        connection.execute("update sales.products set price = 8 where sku in ('S1', 'S7')")
+        clock = Clock(connection)
+
+        def reported(**later: int) -> None:
+            """Let three workers wait, move the clock, and wait until they have run all that is due."""
+            members = [crew.hire("--queue", f"rules:{OWN}", app="sales") for _ in range(3)]
+            for member in members:
+                member.await_said("worker.connected")
+            clock.advance(timedelta(**later))
+            until(lambda: not any(each.due_at <= clock.now() and each.finished_at is None for each in run.passes()),
+                  "the passes that are due ended")  # fmt: skip
+            for member in members:
+                member.kill()
+
+        reported(minutes=5)
+        reported(days=1)  # the delayed and the first daily pass are due at once
+        reported(days=1)
+
+    done = [each for each in run.passes() if each.finished_at is not None]
+    assert [each.kind for each in done] == ["immediate", "delayed", "daily", "daily"]
+    assert {(each.status, each.total_checked, each.mismatches) for each in done} == {("done", ITEMS, 2)}
+    told = database.rows("select event_key, event_type from rules.events where event_type ~ 'reconciliation'")
+    reports = [key for key, kind in told if kind.endswith("completed")]
+    assert sorted(reports) == [f"{run.id}:reconciliation:{each.no}" for each in done]
+    assert len(told) == len(set(told)) == 3 * len(done)  # a report and two mismatches per pass
+    proof.add(rounds=3, kills=9, lost=4 - len(done), twice=len(reports) - len(done))
+    assert database.rows("select * from holdfast.violations()") == []
     hf.close()
 
 

@@ -44,6 +44,7 @@ WORKING = {
     "enlist_worker",
     "fire_schedules",
     "halted_runs",
+    "leases_left",
     "lost_leases",
     "mark_asleep",
     "measured_upkeep",
@@ -57,6 +58,7 @@ WORKING = {
     "retry_waits",
     "settle_batch",
     "settle_steps",
+    "settle_whole",
     "sweep",
     "upkeep",
     "work.claim_next_task",
@@ -90,6 +92,7 @@ WORKING = {
     "rules.revert",
     "rules.scheduled_task",
     "rules.target_inputs",
+    "rules.turn_page",
 }
 DEFINING = {
     "define_kind", "define_limit", "define_policy", "define_schedule", "flow.define_flow", "rules.define_channel",

@@ -140,7 +140,8 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
     values: dict[str, Any] = {
         "tenant": tenant, "tenants": [tenant], "task_id": of.run_id, "run_id": of.run_id, "of_run": of.run_id,
         "task_ids": [of.run_id], "run_ids": [of.run_id], "step_id": step.step_id, "step_ids": [step.step_id],
-        "lease_id": step.lease_id, "lease_ids": [step.lease_id], "worker": f"w/{tenant}",
+        "lease_id": step.lease_id, "lease_ids": [step.lease_id], "at_least": timedelta(0), "worker": f"w/{tenant}",
+        "others": "[]", "must_progress": True,
         "worker_name": f"w/{tenant}", "queue": "default", "queues": ["default"], "kind": "c", "name": "f",
         "namespace": "default", "version": "0.1.0", "id": step.step_id if function.startswith("flow.") else of.dead,
         "state": "pending", "machine": "flow.task" if function == "holdfast.start_run" else "work.task",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg import Connection
 
-from holdfast import errors
+from holdfast import Holdfast, errors
 from holdfast.kernel import calls, retention_calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock
-from kernel.retention import days, sweep, task
+from kernel.retention import days, flow, sweep, task
 from security.conftest import Login
 
 DB = Connection[Any]
@@ -37,6 +38,30 @@ def test_another_tenants_id_looks_as_if_it_never_existed_pruned_or_not(
 
     assert told(pruned["a"])[0] == ["succeeded: 30 days"]
     assert told(pruned["b"]) == told(alive["b"]) == told(10**9) == [[], [], []]
+
+
+@pytest.mark.parametrize("make", [task, flow], ids=["task", "run"])
+def test_a_handle_of_another_tenants_reads_as_one_that_never_existed(
+    login: Login, db: DB, clock: Clock, make: Any
+) -> None:
+    """R34 X-16: the same words, whether it is there, was pruned or never was."""
+    pruned = {tenant: make(db, tenant=tenant) for tenant in ("a", "b")}
+    clock.advance(days(31))
+    sweep(db)
+    alive = make(db, tenant="b")
+    never = 10**12 if make is task else UUID("018f0000-0000-7000-8000-000000000000")
+    app = Holdfast(login("hf_producer", tenants=["a"]).info.dsn)
+
+    for method in ("status", "result"):
+        with pytest.raises(errors.Pruned):
+            getattr(app.handle(pruned["a"]), method)()
+        answers = set()
+        for subject in (pruned["b"], alive, never):
+            with pytest.raises(errors.NotFound) as refused:
+                getattr(app.handle(subject), method)()
+            answers.add((type(refused.value), str(refused.value).replace(str(subject), "…"), refused.value.next))
+        assert len(answers) == 1
+    app.close()
 
 
 def test_an_operator_acts_on_another_tenants_id_as_on_none(login: Login, db: DB, clock: Clock) -> None:

@@ -177,6 +177,7 @@ def _undo(caller: DB, run_id: UUID) -> None:
     drift = {"target_id": ids(caller, run_id)[0], "finding": "mismatch", "actual": 1, "actual_currency": "EUR"}
     (page,) = claim(caller)
     caller.execute("select * from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id])
+    caller.execute("select rules.turn_page(%s, %s, 0, 0, 0, '[]', 10)", [page.step_id, page.lease_id])
     caller.execute(RECORD, [page.step_id, page.lease_id, Jsonb([drift])])
     settle(caller, [page])
     (last,) = claim(caller)

@@ -41,6 +41,7 @@ MADE = [
 ]
 SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Json": Json("{}"), "Level": "info", "UUID": None,
                            "timedelta | str | None": None, "datetime": None, "Mapping[str, Any]": {},
+                           "timedelta": None, "list[dict[str, Any]]": [],
                            "Target": Target("work", "t", Json("{}"), {}, "default"), "When": When()}  # fmt: skip
 PARAMETERS = """
 select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b')), '{}') as taken,

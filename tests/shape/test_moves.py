@@ -176,7 +176,7 @@ def test_a_plain_update_makes_the_moves_of_the_machine_and_no_other(db: DB, as_t
 
     assert wrong == []
     known = {machine.name for machine in machines(db)}
-    assert {"work.task", "flow.task", "flow.step", "ops.run", "rules.run"} <= known
+    assert {"work.task", "flow.task", "flow.step", "ops.run", "rules.run", "rules.target"} <= known
     assert {"ingest.run", "ingest.partition", "ingest.consolidation"} <= known
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 
 import pytest
 
-from holdfast import Ctx, Holdfast
+from holdfast import Batch, Ctx, Holdfast
 from holdfast.errors import Unreachable
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock, events
+from holdfast.worker import leases
 from kernel.steps import DB, step_row
 from worker.running import metric, read, running, seconds, until, worker_of, working
 
@@ -131,3 +133,26 @@ def test_a_lease_that_ran_out_unrenewed_stops_its_handler(hf: Holdfast, held: He
     assert held.stopped[0] is not None
     assert "its lease ran out" in held.stopped[0]
     assert metric(worker, "holdfast_leases_lost_total") >= 1
+
+
+def test_all_leases_of_a_running_call_are_renewed(hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_AT", 0.0)  # with every look
+    began, go = threading.Event(), threading.Event()
+
+    @hf.task(batch=10)
+    def work(batch: Batch, items: list[dict[str, int]]) -> list[int]:
+        began.set()
+        assert read(go)
+        return [len(items)] * len(items)
+
+    def ends() -> list[datetime]:
+        return [end for (end,) in db.execute("select lease_until from holdfast.steps order by id").fetchall()]
+
+    work.start_many([{"n": n} for n in range(3)])
+    with working(hf):
+        assert read(began)
+        before = ends()
+        until(lambda: all(end > first for end, first in zip(ends(), before, strict=True)), "a renewal of each")
+        go.set()
+
+    assert [result for (result,) in db.execute("select result from holdfast.steps").fetchall()] == [3] * 3

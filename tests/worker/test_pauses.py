@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Batch, Holdfast
 from holdfast.worker import claimer
 from kernel.plans import draft, halt, install
 from kernel.steps import DB, value
@@ -44,3 +45,26 @@ def test_what_was_fetched_ahead_is_released(hf: Holdfast, db: DB, monkeypatch: p
     assert len(calls) == 51
     assert value(db, "select max(failures) from holdfast.steps") == 0
     assert value(db, "select count(*) from holdfast.violations()") == 0
+
+
+@pytest.mark.parametrize("what", ["pause", "stop"])
+def test_a_call_that_waits_for_more_steps_is_released(hf: Holdfast, db: DB, what: str) -> None:
+    """By a worker that does nothing else, and would sleep until the time of the call is over."""
+    calls: list[int] = []
+
+    @hf.task(name="item", batch=10, batch_wait=180, lease=600)
+    def item(batch: Batch, items: list[dict[str, int]]) -> list[None]:
+        calls.append(len(items))
+        return [None] * len(items)
+
+    install(db, 400)
+    with running(worker_of(hf, poll_max=timedelta(minutes=5))) as worker:
+        until(lambda: worker.is_ready, "the kind")
+        run_id = draft(db, 3, machine="test.rush")
+        until(lambda: value(db, HELD) == 3, "the claim")
+        halt(db, what, run_id)
+        until(lambda: value(db, HELD) == 0, "the release")
+
+    assert calls == []
+    assert value(db, RELEASED) == 3
+    assert value(db, "select max(failures) from holdfast.steps") == 0

@@ -67,23 +67,24 @@ def test_a_transaction_that_cannot_write_is_tried_again(hf: Holdfast, db: DB) ->
     assert db.execute("select what from effects").fetchall() == [("paid",)]
 
 
-def test_a_worker_that_is_ahead_of_its_database_tries_a_step_again(hf: Holdfast, db: DB) -> None:
+def test_a_worker_that_is_ahead_of_its_database_tries_a_transaction_again(hf: Holdfast, db: DB) -> None:
     """R32: a migration commits before its functions are installed, and a new worker may connect in between."""
-    hidden = "alter function holdfast.charge_limit rename to charge_limit_later"
-    shown = "alter function holdfast.charge_limit_later rename to charge_limit"
-    db.execute(hidden)
+    db.execute("create table effects (what text)")
+    db.execute("alter function holdfast.settle_whole rename to settle_whole_later")
 
     @hf.task
-    def ask(ctx: Ctx) -> None:
+    def pay(ctx: Ctx) -> None:
         if ctx.attempt == 2:
-            db.execute(shown)
-        ctx.charge("api")
+            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
+        with ctx.transaction() as tx:
+            tx.execute("insert into effects values ('paid')")
 
-    handle = ask.start()
+    handle = pay.start()
     try:
         burst(hf)
     finally:
-        if db.execute("select to_regproc('holdfast.charge_limit_later')").fetchone() != (None,):
-            db.execute(shown)
+        if db.execute("select to_regproc('holdfast.settle_whole_later')").fetchone() != (None,):
+            db.execute("alter function holdfast.settle_whole_later rename to settle_whole")
 
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
+    assert db.execute("select what from effects").fetchall() == [("paid",)]

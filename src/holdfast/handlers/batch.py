@@ -82,16 +82,32 @@ class Batch:
 
         The worker also renews them.
         """
+        self._renew([step for step in self.steps if not step.cancelled])
+        self._check_any_is_left()
+
+    def hold(self, at_least: Duration) -> None:
+        """Check that the steps stay ours for that long, and mark those that are lost; raise LeaseLost if none is left.
+
+        A lease that would run out sooner is renewed. The others are only read, which is much cheaper.
+        """
         held = [step for step in self.steps if not step.cancelled]
-        if held:
-            executor = self._executor
-            leases, ids = [step.lease_id for step in held], [step.step_id for step in held]
-            granted = set(
-                executor.make(calls.renew_leases(executor.worker, leases, lease=executor.lease, step_ids=ids))
-            )
-            for step in held:
-                if step.lease_id not in granted:
-                    step.tell_to_stop("its lease is lost")
+        call = calls.leases_left([step.step_id for step in held], [step.lease_id for step in held],
+                                 duration(at_least, "at_least"))  # fmt: skip
+        lasting = set(self._executor.make(call)) if held else set()
+        self._renew([step for step in held if step.lease_id not in lasting])
+        self._check_any_is_left()
+
+    def _renew(self, held: list[Ctx]) -> None:
+        if not held:
+            return
+        executor = self._executor
+        leases, ids = [step.lease_id for step in held], [step.step_id for step in held]
+        granted = set(executor.make(calls.renew_leases(executor.worker, leases, lease=executor.lease, step_ids=ids)))
+        for step in held:
+            if step.lease_id not in granted:
+                step.tell_to_stop("its lease is lost")
+
+    def _check_any_is_left(self) -> None:
         if self.cancelled:
             raise LeaseLost(
                 f"no step of this call of {self.kind} is held any more", where=self.kind, next="stop working on them"

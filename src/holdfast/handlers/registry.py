@@ -17,7 +17,7 @@ from holdfast.handlers.limits import NONE, KindLimits
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call, problem
-from holdfast.models import Json
+from holdfast.models import Json, Retry
 from holdfast.spelling import checks_options
 
 LONGEST_LEASE = timedelta(days=365)
@@ -121,6 +121,7 @@ class Handler:
     call_weight: Callable[[], float] | None = None  # instead of that of `limited`, asked for when a worker begins
     context: type[Ctx] = Ctx  # a face may extend it
     batching: Batching | None = None  # one call serves many steps; its signature is then a BatchSignature
+    interrupted: Retry | None = None  # the outcome if its worker stops while it runs; None: the step is released
     is_releasable: bool = True  # else a worker claims its steps only for slots that are free now
 
     def definitions(self) -> Iterator[Call[None]]:

@@ -174,6 +174,12 @@ def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostL
     return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)}, is_read=True)
 
 
+def leases_left(step_ids: Sequence[int], lease_ids: Sequence[int], at_least: timedelta) -> Call[int]:
+    """Return the leases that are still held and last for at least that long."""
+    held = {"step_ids": list(step_ids), "lease_ids": list(lease_ids)}
+    return Call("leases_left", int, {**held, "at_least": at_least}, is_read=True)
+
+
 def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     """Report the outcomes of claimed steps: completed ones as arrays, the rest as JSON."""
     step_ids, lease_ids, results, others = Bigints(), Bigints(), Jsons(), []
@@ -188,6 +194,12 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
             others.append(as_json(settlement))
     arguments = {"step_ids": step_ids, "lease_ids": lease_ids, "results": results, "others": Jsonb(others)}
     return Call("settle_batch", SettledStep, arguments)
+
+
+def settle_whole(settlements: Iterable[Settlement], *, must_progress: bool = False) -> Call[SettledStep]:
+    """Report the outcomes of claimed steps for a transaction that fails unless all of them are accepted."""
+    arguments = {**settle_steps(settlements).arguments, "must_progress": must_progress}
+    return Call("settle_whole", SettledStep, arguments)
 
 
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:

@@ -8,18 +8,20 @@ from uuid import UUID
 
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.models import ClaimedStep
-from holdfast.worker.attempt import Attempt, BatchCall, Unit
+from holdfast.worker.attempt import Attempt, BatchCall, Claim, Unit, lease_clock
 
 Key = tuple[int, str | None, str | None]  # the handler, the tenant and the batch_key
+MOST_OF_LEASE = 1 / 3  # that a call may wait
 
 
 class OpenCall:
     """A call that is not full and waits for more steps of its key."""
 
-    __slots__ = ("attempts", "timer")
+    __slots__ = ("attempts", "first", "timer")
 
-    def __init__(self, attempts: list[Attempt]) -> None:
-        self.attempts = attempts
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.first: Attempt | None = None  # from which the wait is counted
         self.timer: asyncio.TimerHandle | None = None
 
 
@@ -46,6 +48,11 @@ class Calls:
         """Return how many calls wait for more steps."""
         return len(self._open)
 
+    @property
+    def may_be_halted(self) -> bool:
+        """Return whether steps of runs wait, which may be paused meanwhile."""
+        return any(attempt.step.run_id is not None for call in self._open.values() for attempt in call.attempts)
+
     def surplus(self) -> int:
         """Return how many held steps are no calls of their own: all of an open call, and all but one of another."""
         self._running = [call for call in self._running if not call.is_over]
@@ -67,16 +74,13 @@ class Calls:
                 ready.append(self._begun(group))
                 continue
             key = (id(group[0].handler), group[0].step.tenant, group[0].step.batch_key)
-            if (call := self._open.get(key)) is None:
-                call = self._open[key] = OpenCall([])
-                loop = asyncio.get_running_loop()
-                call.timer = loop.call_later(batching.wait.total_seconds(), self._time_is_over, key)
-            call.attempts += group
+            call = self._open.setdefault(key, OpenCall())
+            self._release([attempt for attempt in call.attempts if attempt.is_lost])  # they fill no call
+            call.attempts = [*(attempt for attempt in call.attempts if not attempt.is_lost), *group]
             while len(call.attempts) >= batching.most:
                 full, call.attempts = call.attempts[: batching.most], call.attempts[batching.most :]
                 ready.append(self._begun(full))
-            if not call.attempts:
-                self._close(key)
+            self._wait(key)
         _share_claim(ready)
         self._dispatch(ready)
 
@@ -90,14 +94,26 @@ class Calls:
         for key, call in list(self._open.items()):
             withdrawn += [attempt for attempt in call.attempts if attempt.step.run_id in run_ids]
             call.attempts = [attempt for attempt in call.attempts if attempt.step.run_id not in run_ids]
-            if not call.attempts:
-                self._close(key)
+            self._wait(key)
+        for attempt in withdrawn:
+            attempt.claim = Claim(1, attempt.claim.claimed_at)  # its claim counted the calls that could begin
         return withdrawn
 
     def close(self) -> None:
         """Stop waiting."""
         for key in list(self._open):
             self._close(key)
+
+    def _wait(self, key: Key) -> None:
+        """Keep a call open until the time of its first step is over; close it if no step is left."""
+        call = self._open[key]
+        if not call.attempts:
+            self._close(key)
+        elif call.first is not call.attempts[0]:
+            if call.timer is not None:
+                call.timer.cancel()
+            call.first = call.attempts[0]
+            call.timer = asyncio.get_running_loop().call_later(_left_of_wait(call.first), self._time_is_over, key)
 
     def _time_is_over(self, key: Key) -> None:
         self._dispatch([self._begun(self._close(key))])
@@ -112,6 +128,14 @@ class Calls:
         call = BatchCall(attempts, self._executor)
         self._running.append(call)
         return call
+
+
+def _left_of_wait(first: Attempt) -> float:
+    """Return how long a call may still wait, counted from the claim of its first step."""
+    batching = first.handler.batching
+    most = first.lease * MOST_OF_LEASE  # the worker's own lease may be shorter than the kind's
+    wait = 0.0 if batching is None else min(batching.wait.total_seconds(), most)
+    return max(0.0, wait - (lease_clock() - first.claim.claimed_at))
 
 
 def _share_claim(calls: Sequence[BatchCall]) -> None:

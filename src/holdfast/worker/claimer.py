@@ -101,8 +101,8 @@ class Claimer:
 
     @property
     def is_backed_up(self) -> bool:
-        """Return whether steps wait for a slot; they may soon have to be released."""
-        return self.unfinished > self.lanes.capacity
+        """Return whether steps wait for a slot, or for others of their call; they may soon have to be released."""
+        return self.unfinished > self.lanes.capacity or self._calls.may_be_halted
 
     @property
     def is_through(self) -> bool:
@@ -210,7 +210,7 @@ class Claimer:
         """Release steps that wait too long, or whose run was paused or stopped since they were claimed."""
         self.give_back_surplus()
         now = lease_clock()
-        if now - self._halts_at < HALTS_EACH or self.unfinished == 0:
+        if now - self._halts_at < HALTS_EACH or (self.unfinished == 0 and not self._calls.may_be_halted):
             return
         waiting = {
             attempt.step.run_id

@@ -254,13 +254,17 @@ def _ending(attempt: Attempt, row: SettledStep) -> Ending:
 
 
 def released(units: Sequence[Unit]) -> list[Attempt]:
-    """End calls as released. An attempt whose handler began may have made calls, so it counts as tried."""
+    """End calls as released. An attempt whose handler began may have made calls, so it counts as tried.
+
+    Its handler may name another outcome for that.
+    """
     attempts = []
     for unit in units:
         if isinstance(unit, BatchCall):
             unit.is_over = True
         attempts += attempts_of(unit)
     for attempt in attempts:
-        attempt.outcome = Release(is_tried=attempt.began_at is not None)
+        is_tried = attempt.began_at is not None
+        attempt.outcome = (attempt.handler.interrupted if is_tried else None) or Release(is_tried)
         attempt.ended_at = time.monotonic()
     return attempts

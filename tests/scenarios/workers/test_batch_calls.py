@@ -127,7 +127,7 @@ def test_a_connection_that_breaks_anywhere_in_a_call_loses_and_repeats_no_step(
     far_crew.hire_ready(app=APP, **LASTING)
     started = 0
     for kind, statement in (
-        ("push", "settle_"), ("pay", "insert into public.effects"), ("pay", "settle_"), ("pay", "^commit"),
+        ("push", "settle_"), ("pay", "insert into public.effects"), ("pay", "settle_"),  # with its commit
     ):  # fmt: skip
         for fault in (proxy.cut, proxy.lose):
             fault(statement)

@@ -53,6 +53,19 @@ def test_a_chunk_reads_a_few_times_what_it_removes(crowded: tuple[str, DB], how:
         assert read.rows.total() <= 20 * 500
 
 
+def test_no_index_is_written_because_something_ended(crowded: tuple[str, DB]) -> None:
+    """A sweep walks the primary keys: an index on the time of the end would be written by every settle."""
+    _, db = crowded
+    by_end = db.execute(
+        """select i.indexrelid::regclass::text
+             from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey::int2[])
+            where i.indrelid in ('holdfast.steps'::regclass, 'holdfast.runs'::regclass)
+              and a.attname = 'finished_at'"""
+    ).fetchall()
+
+    assert by_end == []
+
+
 def test_a_sweep_stops_where_nothing_is_old_enough(crowded: tuple[str, DB]) -> None:
     dsn, _ = crowded
     with psycopg.connect(dsn, autocommit=True) as db:

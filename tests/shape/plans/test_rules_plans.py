@@ -171,3 +171,21 @@ def test_a_page_of_the_view_reads_a_page(crowded: tuple[str, DB, UUID]) -> None:
 
     assert len(page) == PAGE
     assert read.rows.total() < 1000, read.most
+
+
+def test_a_paused_run_at_the_head_of_the_queue_is_passed_once(crowded: tuple[str, DB, UUID]) -> None:
+    """The first claim parks what it meets of the window, and the next one meets nothing of the run"""
+    _, db, large = crowded
+    with db.transaction(force_rollback=True):
+        small = preview(db, rows(2 * BATCH, first=90_000))["run_id"]
+        applied(db, small)
+        db.execute("select holdfast.pause_run(%s)", [str(large)])
+        reads_of = []
+        for _ in range(2):
+            steps, read = counted(db, lambda: claim(db, batch=BATCH))
+            assert [step.run_id for step in steps] == [small] * BATCH
+            reads_of.append(read)
+
+    window = 1000  # targets of the run that are due
+    assert reads_of[0].rows.total() < 20 * window + 40 * BATCH, reads_of[0].most
+    assert reads_of[1].rows.total() < 40 * BATCH, reads_of[1].most

@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from holdfast import Batch, Holdfast
-from holdfast.handlers import transaction
+from holdfast.kernel import calls
 from holdfast.models import Settlement
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.batch import Prepared
@@ -39,7 +39,7 @@ def by_one_lease(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_a_lease(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(transaction, "_check_leases", lambda _settlements, _settled: None)
+    patch.setattr(calls, "settle_whole", lambda settlements, **_checks: calls.settle_steps(settlements))
     patch.setattr(Prepared, "settled", lambda _self, _outcomes, _rows: None)
 
 

@@ -63,3 +63,5 @@ drop function if exists rules.define_channel(text, text, jsonb, int, interval, i
 drop function if exists holdfast.lock_key(bigint, text, int, int, timestamptz, bigint[]);
 drop function if exists holdfast.refuse_pruned(text);
 drop function if exists holdfast.lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamptz);
+drop function if exists holdfast.remember_position(text, holdfast.due_position, timestamptz);
+drop function if exists rules.take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text);

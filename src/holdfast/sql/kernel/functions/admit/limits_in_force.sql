@@ -27,6 +27,8 @@ declare
   by_kind constant text := case when holdfast.has_limits('kind') then 'kind:' end;
   by_tenant constant text := case when holdfast.has_limits('tenant') then 'tenant:' end;
   is_by_itself constant boolean := coalesce(by_queue, by_kind, by_tenant) is not null;
+  shared_names constant text[] := array_remove(
+    first.limits || array[by_queue, by_kind || first.kind, by_tenant || first.tenant], null);
   has_own constant boolean := exists (select from holdfast.limits r where r.tenant <> '*');
   is_weighed boolean;
   is_parked boolean;
@@ -54,9 +56,14 @@ begin
     into limits_in_force.is_shared, is_weighed, is_parked, has_keys, are_single, named_steps, names, name_tenants
     from holdfast.steps s
    where s.id = any (limits_in_force.candidates);
+  if limits_in_force.is_shared and is_weighed then
+    is_weighed := exists (  -- without a bucket, weights mean nothing
+      select from unnest(shared_names) n (name)
+        join holdfast.limits r on r.name in (n.name, holdfast.limit_family(n.name)) and r.rate is not null);
+  end if;
   limits_in_force.is_shared := limits_in_force.is_shared and not is_weighed;
   if limits_in_force.is_shared then
-    names := array_remove(first.limits || array[by_queue, by_kind || first.kind, by_tenant || first.tenant], null);
+    names := shared_names;
     name_tenants := array_fill(first.tenant, array[cardinality(names)]);
     named_steps := null;
   elsif are_single is not true then

@@ -111,7 +111,10 @@ begin
     pending := pending || turn.pending;
     missing := missing - cardinality(turn.ids);
     if pick_admitted.is_batched then
-      calls := calls - (select count(distinct c.call)::int from unnest(holdfast.number_calls(turn.ids)) c (call));
+      calls := calls - (
+        select count(distinct c.call)::int
+          from unnest(case when turn.ids = formed.ids then formed.calls  -- all of them: they are numbered already
+                           else holdfast.number_calls(turn.ids) end) c (call));
     end if;
     answer.tight := answer.tight + coalesce(turn.tight, 0);
     exit when missing <= 0 or calls <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')

@@ -35,6 +35,7 @@ declare
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
+  is_to_record boolean;  -- the worker's row, or steps that it serves now
   is_limited boolean;
   charges_last boolean := true;
   pick holdfast.pick;
@@ -42,35 +43,45 @@ declare
   at timestamptz := clock;
   unoccupied int := claim_steps.free;
   claimed int;
+  has_claimed boolean := false;
+  is_full boolean;
   rest int;
   dropped int;
   is_admitting boolean;  -- some run has steps still to admit
+  done text;  -- the value of a call that is made by an assignment: a statement of its own costs more
   lots jsonb[] := '{}';  -- that were made due, and are not counted in their runs
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
   end if;
-  perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  if (holdfast.is_name(claim_steps.worker) and claim_steps.batch between 1 and 10000
+      and (claim_steps.lease is null or claim_steps.lease between '1 us' and '365 days')) is not true then
+    perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);  -- a call costs more
+  end if;
   if claim_steps.calls < 1 then
     perform holdfast.refuse('RN005', format('calls must be 1 or more, got %s', claim_steps.calls),
                             'leave it out for any number', 'calls');
   end if;
   -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
-  perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
-  perform holdfast.set_actor('worker', claim_steps.worker);
-  perform holdfast.record_worker(
-    claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  done := pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
+  done := holdfast.as_actor('worker', claim_steps.worker);
+  -- All lookups of a claim in one statement: each further one costs as much as several of them.
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
-         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue),
+         w.is_asleep,
+         holdfast.is_recorded(w, claim_steps.kinds, serves, claim_steps.machine, clock) is not true
+         or exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = claim_steps.queue),
          exists (select from holdfast.limits) or exists (select from holdfast.limit_states),
-         exists (select from holdfast.runs r where r.to_admit > 0)
-    into top, is_asleep, is_limited, is_admitting;
-  select jsonb_object_agg(k.kind, k.lease) filter (where k.lease is not null and k.tenant = '*'),
-         bool_or(k.tenant <> '*'), bool_or(k.batch > 1)
-    into leases, has_own, has_batches
-    from holdfast.kinds k;
+         exists (select from holdfast.runs r where r.to_admit > 0), k.leases, k.has_own, k.has_batches
+    into top, is_asleep, is_to_record, is_limited, is_admitting, leases, has_own, has_batches
+    from (select jsonb_object_agg(d.kind, d.lease) filter (where d.lease is not null and d.tenant = '*') as leases,
+                 bool_or(d.tenant <> '*') as has_own, bool_or(d.batch > 1) as has_batches
+            from holdfast.kinds d) k
+    left join holdfast.workers w on w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+  if is_to_record then
+    perform holdfast.record_worker(
+      claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  end if;
   for turn in 1 .. 2 loop
     for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
       if has_batches then
@@ -149,11 +160,7 @@ begin
             get diagnostics claimed = row_count;
           end if;
           rest := rest - claimed;
-          if is_asleep and claimed > 0 then
-            update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
-              and w.queue = claim_steps.queue;
-            is_asleep := false;
-          end if;
+          has_claimed := has_claimed or claimed > 0;
           exit when rest = 0;
           if holdfast.reopen_failed(pick.ids) = 0 then
             perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
@@ -166,14 +173,27 @@ begin
       exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
     exit when turn = 2 or not is_admitting;
+    is_full := (wanted <= 0 or called = claim_steps.calls or formed.is_over) is true;
+    if not is_full and not is_limited and top is distinct from -1 then  -- guard: paused
+      return query
+      select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
+                                       claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
+                                       called, clock);
+      get diagnostics claimed = row_count;
+      has_claimed := has_claimed or claimed > 0;
+      exit when claimed > 0;
+    end if;
     lots := holdfast.take_lots(clock);  -- guard: window
-    exit when wanted <= 0 or lots = '{}' or called = claim_steps.calls or formed.is_over;
+    exit when is_full or lots = '{}';
     perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
   if lots <> '{}' then
     perform holdfast.count_lots(lots, clock);  -- last: it locks the runs, which settles wait for
   end if;
-  perform holdfast.set_actor();
+  if is_asleep and has_claimed then
+    update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+  end if;
+  done := holdfast.as_actor();
 end
 $$;
 grant execute on function holdfast.claim_steps to hf_worker;

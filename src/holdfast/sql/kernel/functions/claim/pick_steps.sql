@@ -17,6 +17,7 @@ declare
   passed bigint[];
   last holdfast.due_position;
   pick holdfast.pick;
+  kept text;
 begin
   loop
     -- No distinct aggregate: it would sort the rows, and the next claim continues after the last of them.
@@ -53,7 +54,7 @@ begin
     end if;
   end if;
   if seen = pick_steps.wanted then
-    perform holdfast.remember_position(place, last, pick_steps.clock);
+    kept := holdfast.keep_position(place, last, pick_steps.clock);
   end if;
   return pick;
 end

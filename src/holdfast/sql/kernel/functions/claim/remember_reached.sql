@@ -16,10 +16,10 @@ declare
   last constant int := coalesce(first - 1, cardinality(remember_reached.seen), 0);
 begin
   if last > 0 then
-    perform holdfast.remember_position(
+    perform holdfast.keep_position(
       remember_reached.place, (remember_reached.dues[last], remember_reached.seen[last]), remember_reached.clock);
   elsif remember_reached.reached.id > 0 then
-    perform holdfast.remember_position(remember_reached.place, remember_reached.reached, remember_reached.clock);
+    perform holdfast.keep_position(remember_reached.place, remember_reached.reached, remember_reached.clock);
   else
     perform set_config('holdfast.position', '', false);
   end if;

@@ -3,7 +3,8 @@
 -- lease number changed. A change that no kernel function announced is `by_hand`: it may make any move that the machine
 -- lists, with the columns that the new state needs, and the kernel then catches up (waiting children, the run's
 -- counts). A machine's `moved` function is called with its moves. Limits count their holders and their queues here, so
--- that nothing that sets or clears a lease can forget them.
+-- that nothing that sets or clears a lease can forget them. A claim of steps that were not admitted makes two moves at
+-- once (lease_unadmitted): `passed` is the state between them, and both are checked and journaled.
 create or replace function holdfast.journal_step_moves()
 returns trigger
 language plpgsql
@@ -19,18 +20,21 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  passed constant text := case when announced is not null then nullif(current_setting('holdfast.passed', true), '') end;
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
-  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
-  is_limited constant boolean := exists (select from holdfast.limit_states);
-  has_breakers constant boolean := is_limited and exists (
-    select from holdfast.limits r where r.breaker_after is not null);
   limit_ids bigint[];
   held int[];
   parked int[];
   seen record;
 begin
-  -- Most statements move only steps of machines that listen to nothing, and need no join for them.
-  select min(holdfast.broken_rule(n)) as broken, bool_or(n.machine = any (listening)) as is_told into seen from n;
+  -- Most statements move only steps of machines that listen to nothing, and need no join for them. One statement reads
+  -- all that decides what is to be done, because each further one costs as much as several of these.
+  select min(holdfast.broken_rule(n)) as broken,
+         bool_or(n.machine = any (array(
+           select c.machine from holdfast.machines c where c.moved is not null))) as is_told,
+         exists (select from holdfast.limit_states) as is_limited
+    into seen
+    from n;
   if seen.broken is not null then  -- guard: sound
     perform holdfast.refuse_broken(seen.broken);
   end if;
@@ -39,15 +43,29 @@ begin
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
+  if passed is not null then  -- guard: both
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
+                                  step_id, run_id, attempt)
+    select clock, n.tenant, n.machine, o.state, 'queued',
+           case when m.to_state = passed and 'system' = any (m.actors)  -- guard: passed
+                then passed
+                else holdfast.refuse_move(n.machine, o.state, 'queued', passed, 'system', n.id::text) end,
+           'system', 'window', n.id, n.run_id, o.attempt
+      from o
+      join n on n.id = o.id
+      left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = 'queued';
+  end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
-  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
+  select clock, n.tenant, n.machine, coalesce(passed, o.state),
+         case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: a move that is not found is not equal.
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
                 and announced = any (m.actors)  -- guard: actor
               ) then n.state
-              else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
+              else holdfast.refuse_move(n.machine, coalesce(passed, o.state), n.last_event, n.state, announced,
+                                        n.id::text) end,
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor)
                         else coalesce(nullif(actor, ''), session_user) end,
@@ -58,19 +76,38 @@ begin
          login
     from o
     join n on n.id = o.id
-    left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
+    left join holdfast.machine_moves m
+      on m.machine = o.machine and m.from_state = coalesce(passed, o.state) and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if seen.is_told and announced is not null then  -- the join and the call are for what the machine listens to
+    select bool_or(c.moved_by is null
+                   or c.moved_by && array[e.last_event, case when passed is not null then 'queued' end])
+      into seen.is_told
+      from (select n.machine, n.last_event from n group by n.machine, n.last_event) e
+      join holdfast.machines c on c.machine = e.machine;
+  end if;
+  if seen.is_told and passed is not null then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, 'queued', passed, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, array_agg(n.id) as step_ids
+               from o join n on n.id = o.id
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
+              group by n.machine, n.run_id, o.state) g
+      group by g.machine;
+  end if;
   if seen.is_told then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
-       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+       from (select n.machine, n.run_id, coalesce(passed, o.state) as from_state, n.state as to_state,
+                    array_agg(n.id) as step_ids,
                     case when announced is null then 'by_hand' else n.last_event end as event
                from o join n on n.id = o.id
-              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
+                and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
               group by n.machine, n.run_id, o.state, n.state, event) g
       group by g.machine;
   end if;
-  if is_limited then
+  if seen.is_limited then
     select array_agg(c.limit_id), array_agg(c.held), array_agg(c.parked) into limit_ids, held, parked
       from (select u.limit_id, sum(u.held)::int as held, sum(u.parked)::int as parked
               from (select unnest(case when o.lease_id is not null then o.holds else array[o.limited_by] end)
@@ -88,7 +125,8 @@ begin
             having sum(u.held) <> 0 or sum(u.parked) <> 0) c;
     if limit_ids is not null then
       -- Breakers need to know how each step lost its lease, and which was the probe.
-      perform holdfast.count_limits(limit_ids, held, parked, case when has_breakers then array(
+      perform holdfast.count_limits(limit_ids, held, parked, case when exists (
+        select from holdfast.limits r where r.breaker_after is not null) then array(
         select (e.limit_id, e.event, e.error_type, -count(*), 0, array_agg(e.id))::holdfast.limit_change
           from (select unnest(o.holds) as limit_id, o.id, n.error ->> 'type' as error_type,
                        case when announced is null then 'by_hand' else n.last_event end as event

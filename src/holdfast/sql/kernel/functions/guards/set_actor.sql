@@ -7,8 +7,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform set_config('holdfast.actor_kind', set_actor.kind, true),
-          set_config('holdfast.actor', set_actor.name, true),
-          set_config('holdfast.reason', coalesce(set_actor.reason, ''), true);
+  perform holdfast.as_actor(set_actor.kind, set_actor.name, set_actor.reason);
 end
 $$;

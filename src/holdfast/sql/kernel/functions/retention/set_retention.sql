@@ -1,6 +1,7 @@
--- Sets how long what is over is kept: `keep` is counted from its end, 0 keeps nothing and null keeps it forever. With
--- `what` runs, the rule is for tasks and runs of that outcome, machine, queue (tasks only) and tenant; null stands for
--- any, and the most specific rule applies: the tenant counts most, then the machine, the queue and the outcome.
+-- Sets how long finished tasks and runs are kept: `keep` is counted from their end, 0 keeps nothing and null keeps them
+-- forever. With `what` runs, the rule is for tasks and runs of that outcome, machine, queue (tasks only) and tenant;
+-- null stands for any, and the most specific rule applies: the tenant counts most, then the machine, the queue and the
+-- outcome.
 -- `journal` is for the journal and the notes, by whole months, `ticks` for the ticks of schedules. `tenant` '*' is for
 -- all; null: all for a login for all tenants, else each of the login's. `actor` names the person that the login acts
 -- for.

@@ -18,6 +18,7 @@ as $$
 #variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   due timestamptz := coalesce(start_step.due_at, clock);
   parked_due timestamptz;
   kind_queue text;
@@ -32,6 +33,7 @@ declare
   own_weight numeric;
   is_known_queue boolean;
   has_rules boolean;
+  is_awaited boolean;
   into_queue text;
   hash bytea;
   own_state text;
@@ -42,22 +44,28 @@ begin
   if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
       and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
       and coalesce(holdfast.is_name(start_step.key, 400), true)
-      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)
+      and coalesce(holdfast.is_name(start_step.actor), true)) is not true then  -- a call costs more
     perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
     perform holdfast.check_name('key', start_step.key, 400);
     perform holdfast.check_name('unique_key', start_step.unique_key, 400);
     perform holdfast.check_due(start_step.due_at);
+    perform holdfast.check_name('actor', start_step.actor);
   end if;
-  perform holdfast.check_tenant(start_step.tenant);
+  if (holdfast.is_name(start_step.tenant) and holdfast.matches_any(allowed, start_step.tenant)) is not true then
+    perform holdfast.check_tenant(start_step.tenant);
+  end if;
   -- All lookups of a start in one statement: each further one costs as much as several of them.
   select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
          case when t.phase = 'open' then due end,
          exists (select from holdfast.queues q
                   where q.queue = coalesce(start_step.queue, k.queue, 'default')
                     and q.top_priority >= start_step.priority),
-         exists (select from holdfast.limits)
+         exists (select from holdfast.limits),
+         exists (select from holdfast.workers w  -- usually none sleeps: a start then sends no hint
+                  where w.is_asleep and w.queue = coalesce(start_step.queue, k.queue, 'default'))
     into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
-         due, is_known_queue, has_rules
+         due, is_known_queue, has_rules, is_awaited
     from (select) one
     left join holdfast.kinds k  -- as kinds_of has it, at half the cost
       on k.kind = start_step.kind and k.tenant = case
@@ -132,15 +140,13 @@ begin
     return step_id;
   end loop;
   if start_step.actor is not null then
-    perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
     values (clock, start_step.tenant, start_step.machine, 'new', 'created', own_state,
             coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, step_id, 0,
             case when start_step.actor <> session_user then session_user end);
   end if;
-  -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
-  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
+  if due is not null and is_awaited then
     perform holdfast.wake(array[into_queue]);
   end if;
   return step_id;

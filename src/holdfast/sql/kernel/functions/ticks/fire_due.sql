@@ -18,9 +18,9 @@ declare
   caught_up constant timestamptz[] := array(
     select m.at from unnest(missed) m (at)
      where coalesce(fire_due.clock - m.at - schedule.shift <= schedule.missed_window, true)
-       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))
+       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))  -- guard: late
      order by m.at desc
-     limit 100);
+     limit 100);  -- guard: most
   tick timestamptz;
 begin
   if due = '{}' then

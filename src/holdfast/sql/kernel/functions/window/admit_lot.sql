@@ -15,7 +15,7 @@ begin
   end if;
   select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
   perform holdfast.count_lot(
-    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), 0, (lot ->> 'taken')::int,
     (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, admit_lot.clock);
   return (lot ->> 'admitted')::int;
 end

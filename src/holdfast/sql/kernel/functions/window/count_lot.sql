@@ -1,7 +1,7 @@
--- Counts a lot in its run: the steps `fresh` are live now, and it has looked up to `reached`. If the run was paused or
--- stopped meanwhile, the steps are taken back. A run of which nothing is left is closed.
+-- Counts a lot in its run: the steps `fresh` are due now and `leased` more are held, and it has looked up to `reached`.
+-- If the run was paused or stopped meanwhile, the due steps are taken back. A run of which nothing is left is closed.
 create or replace function holdfast.count_lot(
-  run holdfast.runs, fresh bigint[], taken int, reached bigint, is_last boolean, clock timestamptz)
+  run holdfast.runs, fresh bigint[], leased int, taken int, reached bigint, is_last boolean, clock timestamptz)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -10,7 +10,7 @@ declare
   present holdfast.runs;
 begin
   update holdfast.runs r
-     set live = r.live + cardinality(count_lot.fresh),
+     set live = r.live + cardinality(count_lot.fresh) + count_lot.leased,  -- guard: leased
          to_admit = case when count_lot.is_last or r.to_admit = 0 then 0  -- guard: last
                          else greatest(1, r.to_admit - count_lot.taken) end,
          admitted_until = count_lot.reached,

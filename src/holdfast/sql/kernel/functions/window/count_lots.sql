@@ -17,7 +17,7 @@ begin
   foreach lot in array count_lots.lots loop
     select r.* into run from holdfast.runs r where r.id = (lot ->> 'run_id')::uuid;
     perform holdfast.count_lot(
-      run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+      run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), 0, (lot ->> 'taken')::int,
       (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, count_lots.clock);
     admitted := admitted + (lot ->> 'admitted')::int;
   end loop;

@@ -15,7 +15,8 @@ as $$
 declare
   is_counted constant boolean := run.admits = 'chosen' or not exists (
     select from holdfast.machines c where c.machine = run.machine and c.admits is not null);
-  size constant int := greatest(1000, pick_lot.room);
+  -- After a retry it may have to pass over many.
+  size constant int := case when run.admits = 'untried' then pick_lot.room + 1 else greatest(1000, pick_lot.room) end;
   seen bigint[];
   fresh bigint[];
 begin

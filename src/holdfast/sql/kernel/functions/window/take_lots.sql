@@ -1,13 +1,9 @@
--- Makes more steps due of the runs that have three quarters of a window of live steps or less, and returns what
--- count_lots counts: the next lot is made due while workers are still busy with the last. Runs that somebody else is
--- admitting, moving or changing are passed over. Whoever calls it, the moves are the system's.
+-- Makes more steps due of the runs that are to get them (runs_to_fill), and returns what count_lots counts. Runs that
+-- somebody else is admitting, moving or changing are passed over. Whoever calls it, the moves are the system's.
 create or replace function holdfast.take_lots(clock timestamptz)
 returns jsonb[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 declare
   actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
@@ -18,13 +14,7 @@ declare
   lots jsonb[] := '{}';
 begin
   perform holdfast.set_actor('system', 'window');
-  for run_id in
-    select r.id from holdfast.runs r
-     where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size * 3 / 4  -- guard: ahead
-     order by r.id
-     limit 10
-  loop
+  foreach run_id in array holdfast.runs_to_fill(10) loop
     if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
       lot := holdfast.take_lot(run_id, take_lots.clock);
       lots := lots || case when lot is null then '{}' else array[lot] end;

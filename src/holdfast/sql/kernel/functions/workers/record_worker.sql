@@ -11,9 +11,8 @@ begin
   if not exists (
     select from holdfast.workers w
      where w.worker = record_worker.worker and w.queue = record_worker.queue
-       and w.seen_at > record_worker.clock - interval '10 s'
-       and w.kinds is not distinct from record_worker.kinds and w.tenants is not distinct from record_worker.tenants
-       and w.machine is not distinct from record_worker.machine) then
+       and holdfast.is_recorded(w, record_worker.kinds, record_worker.tenants, record_worker.machine,
+                                record_worker.clock)) then
     perform holdfast.check_name('queue', record_worker.queue);
     perform holdfast.check_names('kind', record_worker.kinds);
     perform holdfast.check_names('tenant', record_worker.tenants);
