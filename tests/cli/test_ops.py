@@ -244,6 +244,21 @@ def test_a_worker_without_its_secret_does_not_start(cli):
     assert "NO_SUCH_SECRET" in done.stderr
 
 
+@pytest.mark.parametrize("program", ["no-such-program", "./no-such-program", "plain.txt"])
+def test_a_worker_whose_program_cannot_be_executed_does_not_start(cli, db, tmp_path, program):
+    """Each of its runs would fail."""
+    run_id = queue(db)
+    (tmp_path / "plain.txt").write_text("echo hello")
+    named = str(tmp_path / program) if program == "plain.txt" else program
+
+    done = cli("ops", "work", "--kind", "deploy", "--once", "--", named)
+
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert ("chmod +x" in done.stderr) == (program == "plain.txt")
+    assert status(db, run_id) == "queued"
+
+
 def test_a_program_worker_stops_on_sigterm_and_its_run_is_cancelled(db, dsn, tmp_path):
     """R31 for programs."""
     run_id = queue(db)

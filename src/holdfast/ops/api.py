@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from typing_extensions import Unpack
 
@@ -16,7 +16,7 @@ from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.registry import Handler, RetryPolicy, check_name, read_duration, read_retry
-from holdfast.handlers.schedules import schedule_definition
+from holdfast.handlers.schedules import Times, schedule_definition
 from holdfast.kernel.call import LONGEST_KEY, Call, check_due, check_names, check_priority, check_tenant
 from holdfast.kernel.schedule_calls import Missed, Overlap
 from holdfast.ops import calls
@@ -41,18 +41,6 @@ class OpsDecorator(Protocol):
     def __call__(
         self, function: Callable[Concatenate[OpsCtx, OpsRun, P], R], /
     ) -> Callable[Concatenate[OpsCtx, OpsRun, P], R]: ...
-
-
-class Times(TypedDict, total=False):
-    """When a schedule fires: by cron, at an interval, or once."""
-
-    cron: str
-    every: Duration
-    at: datetime
-    timezone: str
-    starts_at: datetime
-    ends_at: datetime
-    spread: Duration
 
 
 class Ops:
@@ -107,6 +95,7 @@ class Ops:
 
         return register
 
+    @checks_options(BadInput)
     def queue(
         self,
         project: str,
@@ -136,6 +125,7 @@ class Ops:
         (run,) = self._engine.make(call, conn)
         return self._queued(run, key, conn)
 
+    @checks_options(BadInput)
     async def aqueue(
         self,
         project: str,
@@ -191,6 +181,7 @@ class Ops:
         (env_id,) = self._engine.make(call)
         return str(env_id)
 
+    @checks_options(BadDefinition, more=Times.__annotations__)
     def schedule(
         self,
         name: str,

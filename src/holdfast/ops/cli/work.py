@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import socket
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +17,7 @@ from holdfast.cli.connection import load_settings, opened
 from holdfast.cli.options import parse_duration
 from holdfast.cli.render import AsJson, data, data_json, say
 from holdfast.env import Env
+from holdfast.errors import BadInput
 from holdfast.ops import reads
 from holdfast.ops.context import OpsCtx
 from holdfast.ops.run import OpsRun
@@ -66,6 +69,7 @@ def work(
 
     config = load_settings()
     log.configure(config.log_level, "json" if as_json else config.log_format)
+    _check_program(program[0])
     for each in secret:
         Env(each).read()
     executed: list[str] = []
@@ -97,6 +101,17 @@ def work(
     elif once and not executed:
         data("No queued runs available")
     raise typer.Exit(code)
+
+
+def _check_program(program: str) -> None:
+    """Raise BadInput for a program that cannot be executed: each run would fail by it."""
+    if shutil.which(program) is None:
+        is_file = Path(program).is_file()
+        raise BadInput(
+            f"{program} is not executable" if is_file else f"there is no program {program}",
+            where="PROGRAM",
+            next=f"chmod +x {shlex.quote(program)}" if is_file else "write its path, or add its folder to PATH",
+        )
 
 
 def _outcome(executed: list[str]) -> int:

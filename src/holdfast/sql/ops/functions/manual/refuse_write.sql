@@ -17,7 +17,8 @@ begin
       when 'approvals' then 'use ops.decide_approval'
       when 'webhook_deliveries' then 'the webhook receiver records them'
       else case tg_op when 'INSERT' then 'queue a run with ops.queue_run'
-                      else 'end a run with ops.cancel_run; retention removes finished runs' end end);
+                      else 'end a run with ops.cancel_run; retention removes finished runs by the rules of '
+                           'holdfast.retention_list, at once with `holdfast retention run`' end end);
   return null;
 end
 $$;

@@ -18,7 +18,8 @@ begin
       run_id, step_id, queued_at, updated_at, expires_at, tenant, kind, project_id, env_id, env, git_sha, git_ref,
       queued_by, retry_of, rollback_of, metadata)
     select coalesce(s.input ->> 'run_id', 'run-' || gen_random_uuid()), s.id, s.created_at, s.created_at,
-           (s.input ->> 'expires_at')::timestamptz, s.tenant, regexp_replace(s.kind, '^ops:', ''),
+           (s.input ->> 'expires_at')::timestamptz, s.tenant,
+           case when starts_with(s.kind, 'ops:') then substr(s.kind, 5) else s.kind end,
            s.input ->> 'project_id', s.input ->> 'env_id', s.input ->> 'env', s.input ->> 'git_sha',
            s.input ->> 'git_ref', s.input ->> 'queued_by', s.input ->> 'retry_of', s.input ->> 'rollback_of',
            case when jsonb_typeof(s.input -> 'metadata') = 'object' then s.input -> 'metadata' else '{}' end
@@ -57,6 +58,9 @@ begin
     from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
     join holdfast.steps s on s.id = u.step_id
    where f.step_id = u.step_id;
+  if cardinality(record_moves.moves) = 1 and record_moves.moves[1].to_state <> 'cancelled' then
+    return;  -- most calls: the statement below costs more
+  end if;
   if exists (select from unnest(record_moves.moves) m where m.from_state = 'queued' and m.to_state = 'cancelled') then
     update ops.run_approvals a
        set decision = 'cancelled', decided_by = actor, decided_at = clock, reason = why
