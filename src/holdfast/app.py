@@ -134,6 +134,7 @@ class Holdfast:
         )
         self._engine.registry.add_definition(lambda: definition)
 
+    @checks_options(BadDefinition)
     def schedule(
         self,
         name: str,
@@ -253,7 +254,7 @@ class Holdfast:
             if name not in self._faces:
                 make = faces.face(name).load("api")
                 if make is None:
-                    raise BadInput(f"the face {name} has no Python API", where=name)
+                    raise BadInput(f"the face {name} has no Python API", where=name, next="use its SQL functions")
                 self._faces[name] = make(self._engine)
             return self._faces[name]
 

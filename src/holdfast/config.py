@@ -200,6 +200,9 @@ def to_writer(dsn: str) -> str:
 
 def check_dsn(dsn: str) -> None:
     """Raise BadAddress if the DSN cannot be parsed; its password is masked from now on."""
+    form = "write it as postgresql://user@host:5432/database or host=… user=… dbname=…"
+    if not isinstance(dsn, str):
+        raise BadAddress(f"a DSN must be text, got {type(dsn).__name__}", where="dsn", next=form)
     try:
         masking.known.add(str(conninfo_to_dict(dsn).get("password") or ""))
     except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
@@ -207,5 +210,5 @@ def check_dsn(dsn: str) -> None:
         raise BadAddress(
             f"HOLDFAST_DSN cannot be read: {reason}",
             where="HOLDFAST_DSN",
-            next="write it as postgresql://user@host:5432/database or host=… user=… dbname=…",
+            next=form,
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -10,8 +11,11 @@ from uuid import uuid4
 import pytest
 
 from holdfast import Ctx, Holdfast, RetryPolicy
-from holdfast.errors import BadDefinition, BadInput, HoldfastError, InputRefused
+from holdfast.env import Env
+from holdfast.errors import BadAddress, BadDefinition, BadInput, HoldfastError, InputRefused
 from holdfast.flow import StepRetry
+from holdfast.ingest import Rows, Table
+from holdfast.rules import Guard
 from kernel.steps import DB
 from worker.running import burst
 
@@ -56,6 +60,10 @@ def forgetful(hf: Holdfast, **context: Any) -> Any:
 
 def step(hf: Holdfast, **options: Any) -> Any:
     return hf.flow("order").step(**options)(count)
+
+
+def source_table(**options: Any) -> Table:
+    return Table(Env("SHOP_DSN"), "orders", key="id", updated_at="changed_at", **options)
 
 
 CASES = {
@@ -125,6 +133,47 @@ CASES = {
         lambda _: RetryPolicy(max_retries=5), BadDefinition, "max_retries", "max_retries", "limit"  # type: ignore[call-arg]
     ),
     "an unknown option of a step": Case(lambda hf: step(hf, aftr=1), BadDefinition, "aftr", "aftr", "after"),
+    "an unknown option of an ops run": Case(
+        lambda hf: hf.ops.queue("shop", env="prod", metdata={}), BadInput, "metdata", "metdata", "metadata"  # type: ignore[call-arg]
+    ),
+    "an unknown option of an ops run, async": Case(
+        lambda hf: asyncio.run(hf.ops.aqueue("shop", env="prod", git_shaa="x")),  # type: ignore[call-arg]
+        BadInput, "git_shaa", "git_shaa", "git_sha",
+    ),
+    "an unknown option of an ops schedule": Case(
+        lambda hf: hf.ops.schedule("nightly", "shop", env="prod", crn="0 2 * * *"),  # type: ignore[call-arg]
+        BadDefinition, "crn", "crn", "cron",
+    ),
+    "an unknown option of a rule's schedule": Case(
+        lambda hf: hf.rules.schedule("tenth", channel="shop", evry="1h"), BadDefinition, "evry", "evry", "every"  # type: ignore[call-arg]
+    ),
+    "an unknown option of a preview": Case(
+        lambda hf: hf.rules.preview("tenth", chanel="shop"), BadInput, "chanel", "chanel", "channel"  # type: ignore[call-arg, arg-type]
+    ),
+    "an unknown option of a schedule": Case(
+        lambda hf: hf.schedule("nightly", task(hf), {"number": 1}, evry="1h"),  # type: ignore[call-arg]
+        BadDefinition, "evry", "evry", "every",
+    ),
+    "an unknown guardrail": Case(
+        lambda _: Guard(minimun=1), BadDefinition, "minimun", "minimun", "minimum"  # type: ignore[call-arg]
+    ),
+    "a DSN that is a number": Case(lambda _: Holdfast(5), BadAddress, "dsn", "int", "postgresql://"),  # type: ignore[arg-type]
+    "one number for many": Case(
+        lambda hf: task(hf).start_many(5), InputRefused, "arguments", "int", "pass ["
+    ),
+    "rows that are a number": Case(lambda _: Rows(5, "id"), BadDefinition, "rows", "int", "pass a list"),  # type: ignore[arg-type]
+    "rows in empty pages": Case(
+        lambda _: Rows([], "id", page_size=0), BadDefinition, "page_size", "0", "leave it out"
+    ),
+    "a table in empty pages": Case(
+        lambda _: source_table(page_size=0), BadDefinition, "page_size", "0", "leave it out"
+    ),
+    "a table's unknown time zone": Case(
+        lambda _: source_table(timezone="Mars"), BadDefinition, "timezone", "'Mars'", "Europe/Berlin"
+    ),
+    "a table's time zone as a number": Case(
+        lambda _: source_table(timezone=1), BadDefinition, "timezone", "1", "Europe/Berlin"
+    ),
     "a timeout of a result": Case(
         lambda hf: hf.handle(1).result(timeout="soon"), BadInput, "timeout", "'soon'", '"1h30m"'
     ),

@@ -23,8 +23,8 @@ ENTRIES = {
     "dlq": Entry("holdfast.cli.dlq:app", "The dead letter queue: steps that failed for good."),
     "queues": Entry("holdfast.cli.queues_workers:app", "Queues: list, pause and resume them."),
     "limits": Entry("holdfast.cli.limits:app", "Limits: how much at once and how fast."),
-    "retention": Entry("holdfast.cli.retention:app", "Retention: how long what is over is kept."),
-    "schedules": Entry("holdfast.cli.schedules.commands:app", "Schedules: work that the clock starts."),
+    "retention": Entry("holdfast.cli.retention:app", "Retention: how long finished tasks and runs are kept."),
+    "schedules": Entry("holdfast.cli.schedules.commands:app", "Schedules: tasks and flows that start at set times."),
     "workers": Entry(
         "holdfast.cli.queues_workers:workers", "List workers: what each serves and holds, and when it was last seen."
     ),

@@ -149,7 +149,7 @@ def _confirm_reset(what: str) -> None:
             next="add --yes to confirm",
         )
     if not typer.confirm(f"drop every run and task of Holdfast in {what}?", err=True):
-        raise BadInput("nothing was dropped", where="--yes")
+        raise BadInput("nothing was dropped", where="--yes", next="answer y, or add --yes")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -1,4 +1,4 @@
-"""`holdfast retention`: shows and changes how long what is over is kept, and removes what is kept no longer."""
+"""`holdfast retention`: shows and changes how long finished tasks and runs are kept, and removes old ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.reads import retention as reads
 from holdfast.reads.retention import Rule, RuleChange, SweepState
 from holdfast.reads.run_page import span_text
 
-app = typer.Typer(help="Retention: how long what is over is kept.", no_args_is_help=True)
+app = typer.Typer(help="Retention: how long finished tasks and runs are kept.", no_args_is_help=True)
 
 COLUMNS = (
     Column("what"),

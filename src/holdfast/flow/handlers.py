@@ -162,6 +162,7 @@ class Maker:
                 f"step {node.name} of flow {self._title.name}: its config does not fit its function: "
                 f"{validation_text(error)}",
                 where="config",
+                next="correct the config of the step, or the annotation of its parameter",
             ) from None
         return {CONFIG: config}
 

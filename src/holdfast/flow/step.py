@@ -276,5 +276,7 @@ def _check_config(config: Any) -> None:
         json.dumps(config, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadDefinition(
-            f"config must be JSON, because it is stored with the definition: {error}", where="config"
+            f"config must be JSON, because it is stored with the definition: {error}",
+            where="config",
+            next="use text, numbers, lists and dicts with names as text",
         ) from None

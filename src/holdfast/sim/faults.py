@@ -59,7 +59,8 @@ class Fault:
             raise BadInput(f"there is no fault {self.name!r:.40}", where="fault",
                            next=f"use one of {', '.join([*CALLS, *ITEMS])}")  # fmt: skip
         if self.on not in PLACES:
-            raise BadInput(f"on must be one of {', '.join(PLACES)}, got {self.on!r:.40}", where="on")
+            raise BadInput(f"on must be one of {', '.join(PLACES)}, got {self.on!r:.40}", where="on",
+                           next=f"use on={PLACES[0]}")  # fmt: skip
         if not 0 <= self.share <= 1:
             raise BadInput(f"share must be 0 to 1, got {self.share}", where="share", next="use 0.1")
         self.chance = random.Random(f"{self.name} {self.seed}")  # noqa: S311 - it must be repeatable
@@ -102,7 +103,8 @@ def read_fault(text: str) -> Fault:
     for option in filter(None, options.split(",")):
         key, sign, value = option.partition("=")
         if not sign:
-            raise BadInput(f"a fault's options must be written name=value, got {option!r:.40}", where="fault")
+            raise BadInput(f"a fault's options must be written name=value, got {option!r:.40}", where="fault",
+                           next="write share=0.1")  # fmt: skip
         values[key.strip()] = value.strip()
     return fault_of({"name": name.strip(), **values})
 
@@ -119,7 +121,7 @@ def fault_of(given: Mapping[str, Any]) -> Fault:
             if made.get(name) is not None:
                 made[name] = kind(made[name])
     except (TypeError, ValueError):
-        raise BadInput(f"{name} must be a number, got {made[name]!r:.40}", where=name) from None
+        raise BadInput(f"{name} must be a number, got {made[name]!r:.40}", where=name, next=f"write {name}=1") from None
     items = made.get("items") or ()
     made["items"] = tuple(items.split("|") if isinstance(items, str) else items)
     return Fault(**made)

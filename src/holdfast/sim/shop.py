@@ -194,9 +194,10 @@ class Shop:
                     self.faults = Faults(fault_of(each) for each in document)
                 case "POST", "/_sim/edit":
                     if not self._catalogue.edit(document["id"], document):
-                        raise BadInput(f"there is no item {document['id']}")
+                        raise BadInput(f"there is no item {document['id']}", next="use an id of the catalogue")
                 case _:
-                    raise BadInput("use GET /_sim, PUT /_sim/faults or POST /_sim/edit")
+                    known = "GET /_sim, PUT /_sim/faults or POST /_sim/edit"
+                    raise BadInput(f"there is no {scope['path']:.60}", next=f"use {known}")
         except (BadInput, KeyError, TypeError, ValueError) as error:
             await _answer(send, 400, _error(str(error)))
             return

@@ -256,6 +256,7 @@ def test_a_bad_rule_is_answered_with_the_place_at_fault(part: str, given: Any, w
 
     assert exc_info.value.where == where
     assert exc_info.value.exit_code == 2
+    assert exc_info.value.next
     beyond = {"transform.percent", "transform.multiply", "transform.floor", "transform.round", "guardrails.minPrice"}
     assert list(CHECKED.iter_errors(form)) or where in beyond  # what a schema cannot say
 
@@ -288,6 +289,7 @@ def test_bad_json_is_answered_with_an_error_of_ours(text: str | bytes) -> None:
         from_json(text)
 
     assert len(str(exc_info.value)) < 300
+    assert exc_info.value.next
 
 
 def test_a_selector_made_in_python_cannot_be_endless_either() -> None:
@@ -308,8 +310,9 @@ def test_a_selector_made_in_python_cannot_be_endless_either() -> None:
 )
 def test_a_number_that_is_not_exact_is_refused(given: Any) -> None:
     for make in (percent, absolute, set_to, multiply, lambda value: compare_at > value):
-        with pytest.raises(BadDefinition):
+        with pytest.raises(BadDefinition) as exc_info:
             make(given)
+        assert exc_info.value.next
 
 
 def test_a_list_of_prices_is_a_rule_and_round_trips() -> None:
@@ -352,6 +355,7 @@ def test_a_bad_list_of_prices_is_answered_with_its_line(text: str | bytes, where
         rule_from_csv("spring", text)
 
     assert exc_info.value.where == where
+    assert exc_info.value.next
 
 
 @pytest.mark.parametrize(
@@ -374,6 +378,7 @@ def test_an_item_that_cannot_be_read_is_refused_with_its_reason(row: dict[str, A
         item_from(row)
 
     assert exc_info.value.reason == reason
+    assert exc_info.value.next
 
 
 def test_an_item_without_a_price_is_refused_only_if_the_rule_selects_it() -> None:

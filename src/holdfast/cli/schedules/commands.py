@@ -30,7 +30,7 @@ from holdfast.reads import startable
 from holdfast.reads.schedules import ScheduleDetail
 
 MOST_TICKS = 1000  # of one backfill, as the database has it
-app = typer.Typer(help="Schedules: work that the clock starts.", no_args_is_help=True)
+app = typer.Typer(help="Schedules: tasks and flows that start at set times.", no_args_is_help=True)
 
 
 def names(incomplete: str) -> list[str]:

@@ -16,6 +16,7 @@ from holdfast.flow.backoff import DURATIONS, Backoff, ReenqueueDelays
 from holdfast.flow.step import NAMESPACE, VERSION
 from holdfast.spelling import did_you_mean
 
+GUIDE = "correct it as in docs/guides/flows-in-yaml.md"
 Name = Annotated[str, Field(min_length=1)]
 
 
@@ -132,9 +133,9 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False)
         complaints = "; ".join(dict.fromkeys(_complaint(each) for each in errors[:5]))
-        raise BadDefinition(f"{where}: {complaints}", where=where) from None
+        raise BadDefinition(f"{where}: {complaints}", where=where, next=GUIDE) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where) from None
+        raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where, next=GUIDE) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:

@@ -41,7 +41,9 @@ class JsonSchema:
         except SchemaError as error:
             place = _path(error.absolute_path) or "it"
             raise BadDefinition(
-                f"the context of flow {flow} is not a valid JSON Schema: {place}: {error.message}", where="context"
+                f"the context of flow {flow} is not a valid JSON Schema: {place}: {error.message}",
+                where="context",
+                next='write it as in {"type": "object", "properties": {"order_id": {"type": "integer"}}}',
             ) from None
         if self._schema.get("type") != "object":
             raise BadDefinition(

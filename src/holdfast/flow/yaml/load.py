@@ -62,7 +62,9 @@ class Loading:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise BadDefinition(
-                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path)
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
+                where=str(path),
+                next="check the path; a document is a file in UTF-8",
             ) from None
         inside = replace(self, where=str(path), folder=path.parent, above=(*self.above, whole))
         flow = inside._define(parse.read(text, str(path)))
@@ -117,7 +119,9 @@ class Loading:
         try:
             target = reduce(getattr, name.split("."), importlib.import_module(module))
         except (ImportError, AttributeError) as error:
-            raise BadDefinition(f"{place}: {named} cannot be imported: {error}", where=place) from error
+            raise BadDefinition(
+                f"{place}: {named} cannot be imported: {error}", where=place, next="write package.module:function"
+            ) from error
         if not callable(target):
             raise BadDefinition(
                 f"{place}: {named} must be a function, got a {type(target).__name__}",

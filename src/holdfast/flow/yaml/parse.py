@@ -48,9 +48,11 @@ def read(text: str, where: str) -> Any:
         _Nodes(where).check(root)
         return loader.construct_document(root)
     except yaml.YAMLError as error:
-        raise BadDefinition(f"{where} is not valid YAML: {_message(error)}", where=where) from None
+        raise BadDefinition(
+            f"{where} is not valid YAML: {_message(error)}", where=where, next="correct it there"
+        ) from None
     except RecursionError:
-        raise BadDefinition(f"{where} is nested too deep", where=where) from None
+        raise BadDefinition(f"{where} is nested too deep", where=where, next="use fewer levels") from None
     finally:
         loader.dispose()
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from holdfast.errors import BadDefinition
 from holdfast.rules.language.money import number
 from holdfast.rules.language.transforms import Amount
+from holdfast.spelling import checks_options
 
 MOST_DOWN = 50
 MOST_UP = 100
@@ -27,6 +28,7 @@ class Guard:
     compare_at_above: bool
     most_targets: int | None
 
+    @checks_options(BadDefinition)
     def __init__(
         self,
         *,
@@ -48,7 +50,8 @@ class Guard:
         least = _number(minimum, "minimum")
         most = _number(maximum, "maximum")
         if least is not None and most is not None and least > most:
-            raise BadDefinition(f"minimum {least} is above maximum {most}", where="minimum")
+            raise BadDefinition(f"minimum {least} is above maximum {most}", where="minimum",
+                                next="lower the minimum, or raise the maximum")  # fmt: skip
         for name, value in (
             ("minimum", least),
             ("maximum", most),
@@ -67,17 +70,19 @@ def _number(given: Amount | None, where: str) -> Decimal | None:
         return None
     value = number(given, where)
     if value < 0:
-        raise BadDefinition(f"{where} must be 0 or more, got {value}", where=where)
+        raise BadDefinition(f"{where} must be 0 or more, got {value}", where=where, next=f'write "{abs(value)}"')
     return value
 
 
 def _flag(given: bool, where: str) -> bool:
     if not isinstance(given, bool):
-        raise BadDefinition(f"{where} must be true or false, got {given!r:.40}", where=where)
+        raise BadDefinition(f"{where} must be true or false, got {given!r:.40}", where=where,
+                            next="write true or false without quotes")  # fmt: skip
     return given
 
 
 def _count(given: object) -> int | None:
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_TARGETS):
         return given
-    raise BadDefinition(f"most_targets must be 1 to {MOST_TARGETS}, got {given!r:.40}", where="most_targets")
+    raise BadDefinition(f"most_targets must be a whole number from 1 to {MOST_TARGETS}, got {given!r:.40}",
+                        where="most_targets", next="write 5000, or leave it out for no limit")  # fmt: skip

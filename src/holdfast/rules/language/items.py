@@ -40,8 +40,16 @@ class Item(NamedTuple):  # a tuple: a preview makes a million of them
 class ItemRefused(BadInput):
     """An item cannot be read. `reason` is a word for programs, `item_id` its id as far as it is known."""
 
-    def __init__(self, what: str, *, reason: str, item_id: str, where: str | None = None) -> None:
-        super().__init__(what, where=where)
+    def __init__(
+        self,
+        what: str,
+        *,
+        reason: str,
+        item_id: str,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002 - the word is that of the other errors
+    ) -> None:
+        super().__init__(what, where=where, next=next)
         self.reason = reason
         self.item_id = item_id
 
@@ -60,8 +68,8 @@ def item(
     """Make an item from amounts as people write them: `item("7", "49.90", "EUR", tags=["sale"])`."""
     name = check_id(id)
     if currency not in EXPONENTS:
-        problem = complaint(currency)
-        raise ItemRefused(f"{problem[0] if problem else currency}", reason="currency_unknown", item_id=name)
+        what, hint = complaint(currency) or (currency, "")
+        raise ItemRefused(what, reason="currency_unknown", item_id=name, where="currency", next=hint)
     return Item(
         name,
         None if price is None else amount(price, currency, "price", name),
@@ -79,13 +87,15 @@ def item_from(row: Mapping[str, Any]) -> Item:
     unknown = next((name for name in row if name not in COLUMNS), None)
     if unknown is not None:
         name = str(row.get("id", "?"))[:LONGEST_ID]
-        raise ItemRefused(f"an item has no {unknown!r:.40}; {did_you_mean(str(unknown), COLUMNS)}",
-                          reason="item_invalid", item_id=name, where=str(unknown))  # fmt: skip
+        raise ItemRefused(f"an item has no {unknown!r:.40}", reason="item_invalid", item_id=name, where=str(unknown),
+                          next=did_you_mean(str(unknown), COLUMNS))  # fmt: skip
     tags = row.get("tags") or ()
     fields = row.get("fields") or _NO_FIELDS
     name = check_id(row.get("id", row.get("sku")))
     if isinstance(tags, str) or not isinstance(tags, Iterable) or not isinstance(fields, Mapping):
-        raise ItemRefused("tags must be a list and fields an object", reason="item_invalid", item_id=name)
+        raise ItemRefused(f"tags must be a list and fields an object, got {tags!r:.40} and {fields!r:.40}",
+                          reason="item_invalid", item_id=name, where="tags",
+                          next='write {"tags": ["sale"], "fields": {"brand": "leaf"}}')  # fmt: skip
     return item(
         name,
         row.get("price"),
@@ -107,6 +117,7 @@ def check_id(given: Any) -> str:
             reason="item_invalid",
             item_id="?" if given is None else _CONTROL.sub("?", str(given))[:LONGEST_ID] or "?",
             where="id",
+            next="give the item the id that the channel knows it by",
         )
     return name
 
@@ -121,20 +132,24 @@ def amount(given: Any, currency: str, what: str, item_id: str) -> int:
     elif type(given) is int:
         exact = Decimal(given) if 0 <= given <= LARGEST_AMOUNT else None
     elif isinstance(given, float):
-        raise ItemRefused(f"{what} is the float {given!r}, which is not exact", reason="float", item_id=item_id)
+        raise ItemRefused(f"{what} is the float {given!r}, which is not exact", reason="float", item_id=item_id,
+                          where=what, next=f'write it in quotes: "{given!r}"')  # fmt: skip
     if exact is None:
         raise ItemRefused(f"{what} must be an amount such as 1.99, got {given!r:.60}", reason="amount_invalid",
-                          item_id=item_id, where=what)  # fmt: skip
+                          item_id=item_id, where=what, next='write it as "1.99"')  # fmt: skip
     units = minor_units(exact, currency)
     if units is None:
         raise ItemRefused(f"{what} {given} has more decimals than {currency}", reason="too_many_decimals",
-                          item_id=item_id, where=what)  # fmt: skip
+                          item_id=item_id, where=what,
+                          next=f"write it with at most {EXPONENTS[currency]} decimals")  # fmt: skip
     if units > LARGEST_AMOUNT:
-        raise ItemRefused(f"{what} {given} is too large", reason="too_large", item_id=item_id, where=what)
+        raise ItemRefused(f"{what} {given} is too large", reason="too_large", item_id=item_id, where=what,
+                          next=f"use at most {LARGEST_AMOUNT:,} minor units")  # fmt: skip
     return units
 
 
 def _text(given: Any, what: str, item_id: str) -> str | None:
     if given is None or isinstance(given, str):
         return given
-    raise ItemRefused(f"{what} must be text, got {given!r:.60}", reason="item_invalid", item_id=item_id, where=what)
+    raise ItemRefused(f"{what} must be text, got {given!r:.60}", reason="item_invalid", item_id=item_id, where=what,
+                      next="write it in quotes")  # fmt: skip

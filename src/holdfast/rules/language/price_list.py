@@ -29,7 +29,8 @@ def rule_from_csv(name: str, text: str | bytes, *, currency: str | None = None, 
             if row:
                 _add(entries, header, row, rows.line_num)
     except csv.Error as error:
-        raise BadDefinition(f"line {rows.line_num} is not valid CSV: {error}", where=f"line {rows.line_num}") from None
+        raise BadDefinition(f"line {rows.line_num} is not valid CSV: {error}", where=f"line {rows.line_num}",
+                            next="close every quote, and double those inside a cell") from None  # fmt: skip
     if not entries:
         raise BadDefinition("the list has no prices", where="line 1", next="write one line per sku")
     return Rule(name, prices=entries, currency=currency, guard=guard or Guard())

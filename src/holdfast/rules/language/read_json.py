@@ -56,7 +56,9 @@ def from_json(given: str | bytes | Mapping[str, Any]) -> Rule:
     if "prices" in document:
         with _at("prices"):
             if "selector" in document or "transform" in document:
-                raise BadDefinition("a list of prices has no selector and no transform of its own")
+                raise BadDefinition(
+                    "a list of prices has no selector and no transform of its own", next="leave both out, or the prices"
+                )
             return Rule(name, prices=_prices(document["prices"]), **shared)
     for part, example in (("selector", '{"tag": "sale"}'), ("transform", '{"percent": "-20"}')):
         if part not in document:
@@ -79,9 +81,10 @@ def _parsed(text: str | bytes) -> Any:
     except RecursionError:
         raise BadDefinition("the rule is nested too deep", where="rule", next=f"use at most {DEEPEST} levels") from None
     except UnicodeDecodeError as error:
-        raise BadDefinition(f"the rule is not UTF-8: {error}", where="rule") from None
+        raise BadDefinition(f"the rule is not UTF-8: {error}", where="rule", next="save it as UTF-8") from None
     except json.JSONDecodeError as error:
-        raise BadDefinition(f"the rule is not valid JSON: {error}", where="rule") from None
+        raise BadDefinition(f"the rule is not valid JSON: {error.msg}", where="rule",
+                            next=f"look at line {error.lineno}, column {error.colno}") from None  # fmt: skip
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 def _whole(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise BadDefinition(f"the number {text:.40}… has too many digits")
+        raise BadDefinition(f"the number {text:.40}… has too many digits", next="use at most 18 digits")
     return int(text)
 
 
@@ -121,7 +124,8 @@ def _at(part: str) -> Iterator[None]:
 
 def _check_object(given: Any, what: str, known: tuple[str, ...]) -> None:
     if not isinstance(given, Mapping):
-        raise BadDefinition(f"{what} must be an object, got {given!r:.60}")
+        raise BadDefinition(f"{what} must be an object, got {given!r:.60}",
+                            next=f"write {{…}} with some of: {', '.join(known)}")  # fmt: skip
     for name in given:
         if name not in known:
             raise BadDefinition(
@@ -150,7 +154,8 @@ def _selector(given: Any, depth: int) -> Selector:
 
 def _combined(kind: str, given: Any, depth: int) -> Selector:
     if not isinstance(given, list | tuple) or not given:
-        raise BadDefinition(f"{kind} needs a list of selectors, got {given!r:.60}", where=kind)
+        raise BadDefinition(f"{kind} needs a list of selectors, got {given!r:.60}", where=kind,
+                            next=f'write "{kind}": [{{"tag": "sale"}}, {{"tag": "new"}}]')  # fmt: skip
     parts: list[Selector] = []
     for index, each in enumerate(given):
         with _at(f"{kind}[{index}]"):
@@ -162,7 +167,7 @@ def _single(kind: str, value: Any, depth: int) -> Selector:
     match kind:
         case "all":
             if value is not True:
-                raise BadDefinition(f"all must be true, got {value!r:.60}")
+                raise BadDefinition(f"all must be true, got {value!r:.60}", next='write {"all": true}')
             return everything
         case "tag":
             return Tag(value)
@@ -176,9 +181,10 @@ def _single(kind: str, value: Any, depth: int) -> Selector:
 
 
 def _condition(given: Mapping[str, Any]) -> Selector:
-    for part in ("op", "value"):
+    for part, example in (("op", "eq"), ("value", "1.99")):
         if part not in given:
-            raise BadDefinition(f"the condition on {given['field']!r:.60} has no {part}", where=part)
+            raise BadDefinition(f"the condition on {given['field']!r:.60} has no {part}", where=part,
+                                next=f'write "{part}": "{example}"')  # fmt: skip
     return Compare(given["field"], given["op"], given["value"])
 
 
@@ -186,7 +192,7 @@ def _price_range(given: Any) -> Selector:
     _check_object(given, "priceRange", ("min", "max"))
     least, most = given.get("min"), given.get("max")
     if least is None and most is None:
-        raise BadDefinition("priceRange needs min, max or both")
+        raise BadDefinition("priceRange needs min, max or both", next='write {"min": "1.00", "max": "5.00"}')
     bounds = [Compare("price", op, bound) for op, bound in (("gte", least), ("lte", most)) if bound is not None]
     return bounds[0] if len(bounds) == 1 else And(tuple(bounds))
 
@@ -195,7 +201,8 @@ def _transform(given: Any) -> Transform:
     _check_object(given, "the transform", _TRANSFORM)
     chosen = [name for name in CHANGES if name in given]
     if len(chosen) > 1:
-        raise BadDefinition(f"a transform has one of {', '.join(CHANGES)}, got {' and '.join(chosen)}", where=chosen[1])
+        raise BadDefinition(f"a transform has one of {', '.join(CHANGES)}, got {' and '.join(chosen)}", where=chosen[1],
+                            next=f"keep {' or '.join(chosen)}")  # fmt: skip
     transform = _MAKERS[chosen[0]](given[chosen[0]]) if chosen else keep_price()
     if "round" in given:
         with _at("round"):

@@ -49,6 +49,7 @@ class Rule:
             raise BadDefinition(
                 f"a rule's name must have 1 to {LONGEST_NAME} characters and no control characters, got {name!r:.60}",
                 where="name",
+                next="write a short name such as summer",
             )
         if self.currency is not None and (problem := complaint(self.currency)):
             raise BadDefinition(problem[0], where="currency", next=problem[1])
@@ -69,7 +70,8 @@ class Rule:
 
     def _checked_prices(self, prices: Mapping[str, ListedPrice]) -> dict[str, ListedPrice]:
         if self.change is not None or self.where != everything:
-            raise BadDefinition("a list of prices has no selector and no transform of its own", where="prices")
+            raise BadDefinition("a list of prices has no selector and no transform of its own", where="prices",
+                                next="leave out where and change, or the prices")  # fmt: skip
         if not 1 <= len(prices) <= MOST_PRICES:
             raise BadDefinition(f"a list of prices must have 1 to {MOST_PRICES} entries, got {len(prices)}",
                                 where="prices", next="split the list")  # fmt: skip

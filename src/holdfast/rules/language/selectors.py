@@ -185,7 +185,8 @@ def check_field(name: object) -> None:
 def check_text(given: object, where: str) -> None:
     """Raise BadDefinition unless it is text that a rule can hold."""
     if not isinstance(given, str) or not 1 <= len(given) <= LONGEST_TEXT or "\0" in given or not _is_unicode(given):
-        raise BadDefinition(f"{where} must be text of 1 to {LONGEST_TEXT} characters, got {given!r:.60}", where=where)
+        raise BadDefinition(f"{where} must be text of 1 to {LONGEST_TEXT} characters, got {given!r:.60}", where=where,
+                            next='write text in quotes, such as "sale"')  # fmt: skip
 
 
 def _is_unicode(text: str) -> bool:
@@ -230,7 +231,8 @@ def _parts(selector: Selector, kind: type[And | Or]) -> tuple[Selector, ...]:
 
 def _check_parts(parts: object, where: str) -> None:
     if not isinstance(parts, tuple) or not parts or not all(isinstance(part, Selector) for part in parts):
-        raise BadDefinition(f"{where} needs at least one condition, got {parts!r:.60}", where=where)
+        raise BadDefinition(f"{where} needs at least one condition, got {parts!r:.60}", where=where,
+                            next='write tag("sale")')  # fmt: skip
 
 
 everything: Final = All()

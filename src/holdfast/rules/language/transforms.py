@@ -37,10 +37,12 @@ class Rounding:
             raise BadDefinition(f"there is no rounding {self.way!r:.40}", where="round",
                                 next=did_you_mean(str(self.way), ["none", *WAYS]))  # fmt: skip
         if self.step is not None and self.ending is not None:
-            raise BadDefinition("round takes a step or an ending, got both", where="round")
+            raise BadDefinition(f"round takes a step or an ending, got {self.step} and {self.ending}", where="round",
+                                next="leave one out")  # fmt: skip
         for name, given in (("step", self.step), ("ending", self.ending)):
             if given is not None and given <= 0:
-                raise BadDefinition(f"the {name} of round must be above 0, got {given}", where="round")
+                raise BadDefinition(f"the {name} of round must be above 0, got {given}", where="round",
+                                    next="write 0.05 for a step, 0.99 for an ending, or leave it out")  # fmt: skip
 
     @property
     def modulus(self) -> Decimal | None:
@@ -106,7 +108,7 @@ def percent(by: Amount) -> Transform:
     value = number(by, "percent")
     if not -100 < value <= MOST_PERCENT:
         raise BadDefinition(f"percent must be above -100 and at most {MOST_PERCENT}, got {value}", where="percent",
-                            next='use set for a price of 0')  # fmt: skip
+                            next="use set for a price of 0" if value <= -100 else "use set or multiply")  # fmt: skip
     return Transform("percent", value)
 
 
@@ -124,7 +126,7 @@ def multiply(by: Amount) -> Transform:
     """Multiply the price: `multiply("1.19")`."""
     value = number(by, "multiply")
     if value <= 0:
-        raise BadDefinition(f"multiply must be above 0, got {value}", where="multiply")
+        raise BadDefinition(f"multiply must be above 0, got {value}", where="multiply", next="use set for a price of 0")
     return Transform("multiply", value)
 
 
@@ -136,12 +138,13 @@ def keep_price() -> Transform:
 def _not_negative(given: Amount, where: str) -> Decimal:
     value = number(given, where)
     if value < 0:
-        raise BadDefinition(f"{where} must be 0 or more, got {value}", where=where)
+        raise BadDefinition(f"{where} must be 0 or more, got {value}", where=where, next=f'write "{abs(value)}"')
     return value
 
 
 def _checked(transform: Transform) -> Transform:
     low, high = transform.floor_at, transform.ceiling_at
     if low is not None and high is not None and low > high:
-        raise BadDefinition(f"floor {low} is above ceiling {high}", where="floor")
+        raise BadDefinition(f"floor {low} is above ceiling {high}", where="floor",
+                            next="lower the floor, or raise the ceiling")  # fmt: skip
     return transform

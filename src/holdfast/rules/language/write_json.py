@@ -51,7 +51,9 @@ def _selector_form(selector: Selector) -> dict[str, Any]:
         case Not(part):
             return {"not": _selector_form(part)}
         case _:
-            raise BadDefinition(f"{selector!r:.60} is not a condition on items", where="selector")
+            raise BadDefinition(
+                f"{selector!r:.60} is not a condition on items", where="selector", next='write tag("sale")'
+            )
 
 
 def _value_form(value: Any) -> Any:
