@@ -72,7 +72,8 @@ def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found,
     (listed,) = found("rules", "list")
     assert (listed["ruleRunId"], listed["status"], listed["actions"]) == (run_id, "PREVIEW", ["apply"])
 
-    assert cli("rules", "apply", run_id, "--plan", "0" * 8).returncode in {2, 5}
+    assert cli("rules", "apply", run_id, "--plan", "0" * 8).returncode == 5
+    assert cli("rules", "apply", run_id, "--plan", "0" * 7).returncode == 2
     shop.execute("update shop.products set price = 16 where sku = 'SKU-1050'")
     assert cli("rules", "apply", run_id, "--plan", digits.strip()).stdout == f"{run_id} QUEUED\n"
     assert cli("rules", "apply", run_id, "--wait", "--timeout", "1s").returncode == 8
@@ -88,6 +89,7 @@ def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found,
     )
     (failed,) = found("rules", "targets", run_id, "--status", "FAILED")["targets"]
     assert (failed["itemId"], failed["reason"], failed["foundJson"]["price"]) == ("SKU-1050", "stale", "16.00")
+    assert "(found 16.00 EUR)" in cli("rules", "targets", run_id, "--status", "FAILED").stdout
     (retried,) = found("rules", "retry-failed", run_id)
     assert (retried["outcome"], retried["itemId"]) == ("skipped", "SKU-1050")
     steps = found("rules", "explain", run_id, "SKU-1042")["steps"]
@@ -100,13 +102,30 @@ def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found,
     assert again["differs"] == {"added": 0, "gone": 0, "changed": 2, "same": 0}
 
 
+def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, shop, tmp_path):
+    """Whether the item was changed, stayed as it is or was refused, its sku was found."""
+    wanted = ["SKU-1050,14.50", "SKU-9,0.50", "SKU-77,1.00", *(f"GONE-{n},5" for n in range(7))]
+    (tmp_path / "many.csv").write_text("\n".join(["sku,price", *wanted]))
+    given = ("rules", "preview", "many.csv", "--channel", "shop", "--app", "prices_app:hf")
+    lines = cli(*given).stdout.splitlines()
+
+    assert lines[-2] == "? 7 skus of the list match no item: GONE-0, GONE-1, GONE-2, GONE-3, GONE-4, …"
+    assert "1 to change, 1 unchanged, 1 refused" in lines[-1]
+    run = found(*given)
+    assert run["unmatched"] == {"skus": 7, "first": [f"GONE-{n}" for n in range(5)]}
+    assert lines[-2] in cli("rules", "show", run["ruleRunId"]).stdout
+    all_there = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf")
+    assert (all_there["unmatched"]["skus"], "unmatched" in all_there["plan"]) == (0, False)
+
+
 def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop, dsn):
     run = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")
     run_id = run["ruleRunId"]
 
     assert (run["status"], run["ruleId"]) == ("QUEUED", "list")
-    for verb in ("pause", "resume", "stop"):
-        assert cli("rules", verb, run_id, "--reason", "look").returncode == 0
+    for verb, shown in (("pause", "QUEUED, paused"), ("resume", "QUEUED"), ("stop", "FAILED")):
+        done = cli("rules", verb, run_id, "--reason", "look")
+        assert (done.returncode, done.stdout) == (0, f"{run_id} {shown}\n")
     assert cli("rules", "apply", run_id, "--wait").returncode == 1
     assert [row["outcome"] for row in found("rules", "retry-all", run_id)] == ["queued"]
     assert work(dsn) == 1

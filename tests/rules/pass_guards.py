@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 import psycopg
 from psycopg.types.json import Jsonb
 
-from holdfast.models import ClaimedStep
+from holdfast.models import ClaimedStep, Retry
+from kernel.limits import limit
 from kernel.steps import value
 from properties.guards import login_for
 from properties.mutants import Cut, mutant
 from properties.scenarios import DB
-from rules.plans import applied, claim, ids, preview, previewed, refused, rows, work
+from rules.plans import applied, claim, ids, preview, previewed, refused, rows, settle, work
 
 PAGE = "select rules.page_targets(%s, %s, 10)"
 
@@ -60,6 +62,20 @@ def what_a_later_run_wrote_is_superseded(db: DB) -> None:
     page = _page_of(db, first)
     found = db.execute("select standing from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id]).fetchall()
     assert [standing for (standing,) in found] == ["superseded", "superseded", "check"]
+
+
+def a_pass_reads_what_was_unknown_when_its_run_was_stopped(db: DB) -> None:
+    """A-72: nobody tries it again, and the channel may show its new price"""
+    run_id = previewed(db, 3)
+    applied(db, run_id)
+    first, second, third = claim(db)
+    settle(db, [first])
+    settle(db, [second], Retry({"message": "no answer", "class": "TIMEOUT", "unknown": True}))
+    db.execute("select holdfast.stop_run(%s)", [str(run_id)])
+    settle(db, [third])
+    page = _page_of(db, run_id)
+    found = db.execute("select standing from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id]).fetchall()
+    assert [standing for (standing,) in found] == ["check", "unknown", "check"]
 
 
 def a_page_that_is_recorded_again_is_one_event(db: DB) -> None:
@@ -128,6 +144,85 @@ def a_correction_leaves_alone_what_a_later_run_wrote(db: DB) -> None:
     assert value(db, "select rules.correct(%s, %s, true)", page.step_id, page.lease_id) is None
 
 
+def _read_next(db: DB, page: ClaimedStep) -> int:
+    """Store the first target as a page, and return how many targets the step reads next under the same claim."""
+    given = [page.step_id, page.lease_id]
+    ((first,),) = db.execute("select target_id from rules.page_targets(%s, %s, 1)", given).fetchall()
+    found = db.execute("select target_id from rules.turn_page(%s, %s, %s, 1, 0, '[]', 10)", [*given, first]).fetchall()
+    return len(found)
+
+
+def a_limit_that_counts_nothing_lets_a_pass_read_on(db: DB) -> None:
+    """Such as that of a channel with a breaker only"""
+    limit(db, "rules:shop", breaker_after=6, breaker_for=timedelta(minutes=1))
+    assert _read_next(db, _page_of(db, _sold(db))) == 2
+
+
+def pages_under_a_rate_are_claimed_one_by_one(db: DB) -> None:
+    """A-54: each read is charged, and targets come before it"""
+    limit(db, "rules:shop", rate=100, per=timedelta(seconds=1))
+    assert _read_next(db, _page_of(db, _sold(db))) == 0
+
+
+def pages_with_few_slots_are_claimed_one_by_one(db: DB) -> None:
+    """Targets that wait for the slot come before the next page"""
+    limit(db, "rules:shop", concurrency=100)
+    assert _read_next(db, _page_of(db, _sold(db))) == 0
+
+
+def a_paused_channel_is_not_read_on(db: DB) -> None:
+    """A-54: another worker was told to wait"""
+    limit(db, "rules:shop", breaker_after=6, breaker_for=timedelta(minutes=1))
+    page = _page_of(db, _sold(db))
+    db.execute("select holdfast.pause_limit('rules:shop')")
+    assert _read_next(db, page) == 0
+
+
+def an_open_breaker_is_not_read_past(db: DB) -> None:
+    """A-59: one probe follows, which a claim chooses"""
+    limit(db, "rules:shop", breaker_after=6, breaker_for=timedelta(minutes=1))
+    page = _page_of(db, _sold(db))
+    db.execute("update holdfast.limit_states set open_until = holdfast.clock(), open_for = '1 minute'")
+    assert _read_next(db, page) == 0
+
+
+def a_paused_pass_is_not_read_on(db: DB) -> None:
+    """A pause comes after the page that is being read"""
+    page = _page_of(db, _sold(db))
+    db.execute("select holdfast.pause_run(%s)", [str(page.run_id)])
+    assert _read_next(db, page) == 0
+
+
+def a_paused_queue_is_not_read_on(db: DB) -> None:
+    """A pause comes after the page that is being read"""
+    page = _page_of(db, _sold(db))
+    db.execute("select holdfast.pause_queue('rules:shop')")
+    assert _read_next(db, page) == 0
+
+
+def targets_come_before_the_next_page(db: DB) -> None:
+    """Passes have a lower priority than writes"""
+    page = _page_of(db, _sold(db))
+    applied(db, UUID(str(preview(db, rows(2, before=800, after=600))["run_id"])))
+    assert _read_next(db, page) == 0
+    claim(db)
+    assert _read_next(db, page) == 1
+
+
+def a_page_with_an_event_is_on_the_disk(db: DB) -> None:
+    """X-07: the number of an event that somebody has read must not be given out again after a crash"""
+    run_id = _sold(db)
+    page = _page_of(db, run_id)
+    first, second, _ = ids(db, run_id)
+    finding = {"target_id": second, "finding": "mismatch", "actual": 1, "actual_currency": "EUR"}
+    for target, findings in ((first, []), (second, [finding])):
+        with db.transaction():
+            given = [page.step_id, page.lease_id, target, Jsonb(findings)]
+            db.execute("select rules.turn_page(%s, %s, %s, 1, 0, %s, 0)", given)
+            waits = value(db, "select current_setting('synchronous_commit')") != "off"
+        assert waits == bool(findings)
+
+
 # fmt: off
 PASS_GUARDS = [
     mutant("a page without the lease", who_lost_its_lease_reads_no_page,
@@ -139,12 +234,27 @@ PASS_GUARDS = [
            Cut("rules.reconcile", "kept", "select r.* into run from holdfast.runs r where r.id = facts.run_id;")),
     mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
            Cut("rules.page_targets", "superseded")),
+    mutant("a pass that leaves out what was stopped", a_pass_reads_what_was_unknown_when_its_run_was_stopped,
+           Cut("rules.page_targets", "unknown", "or (s.state = 'FAILED' and rules.is_unknown(s.error)))")),
     mutant("a pass that forgets what was written while it read", what_a_run_wrote_while_a_pass_read_is_superseded,
            Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1), target.step_id) is null")),
     mutant("a pass that forgets what open runs wrote", what_an_open_run_has_written_is_superseded,
            Cut("rules.is_overtaken", "open", "and false")),
     mutant("a correction of what a later run wrote", a_correction_leaves_alone_what_a_later_run_wrote,
            Cut("rules.correct", "overtaken", ";")),
+    mutant("pages that are not charged", pages_under_a_rate_are_claimed_one_by_one,
+           Cut("rules.may_read_on", "rate", "and (false")),
+    mutant("pages that keep a slot", pages_with_few_slots_are_claimed_one_by_one, Cut("rules.may_read_on", "slots")),
+    mutant("pages of a paused channel", a_paused_channel_is_not_read_on, Cut("rules.may_read_on", "pause")),
+    mutant("pages past an open breaker", an_open_breaker_is_not_read_past, Cut("rules.may_read_on", "breaker", "))")),
+    mutant("pages of a paused pass", a_paused_pass_is_not_read_on, Cut("rules.may_read_on", "halt", ")")),
+    mutant("pages of a paused queue", a_paused_queue_is_not_read_on, Cut("rules.may_read_on", "queue")),
+    mutant("pages before targets", targets_come_before_the_next_page,
+           Cut("rules.may_read_on", "order", "and false) s));")),
+    mutant("pages that are claimed one by one", a_limit_that_counts_nothing_lets_a_pass_read_on,
+           Cut("rules.turn_page", "smooth", "if false then")),
+    mutant("events that a crash takes back", a_page_with_an_event_is_on_the_disk,
+           Cut("rules.turn_page", "events", "if true then")),
     mutant("a mismatch key with a time", a_page_that_is_recorded_again_is_one_event,
            Cut("rules.record_page", "key",
                "select clock, format('%s:%s:mismatch:%s:%s', x.run_id, x.step_id, pass.no, clock), pass.tenant,")),

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from holdfast.models import Fail, Retry
 from holdfast.testing import Clock
 from kernel.steps import at_once, value
 from rules.plans import (
@@ -19,6 +20,7 @@ from rules.plans import (
     define,
     fails,
     ids,
+    inputs,
     moves,
     preview,
     previewed,
@@ -39,7 +41,7 @@ APPLY = "select * from rules.apply(%s)"
 
 
 def test_a_run_goes_from_preview_to_applied_and_each_target_with_it(db: DB) -> None:
-    """A-01 to A-05, A-10 to A-12, A-23 to A-27, A-30 to A-32"""
+    """A-02 to A-05, A-10 to A-12, A-23 to A-27, A-30 to A-32: and the journal says who made each move"""
     run_id = previewed(db, 3)
     assert statuses(db, run_id) == ["PREVIEW"] * 3
 
@@ -65,6 +67,33 @@ def test_a_run_goes_from_preview_to_applied_and_each_target_with_it(db: DB) -> N
         ("APPLYING", "APPLIED", "worker"),
     ]
     assert all(target["applied_at"] is not None for target in targets(db, run_id))
+    actors = db.execute("select event, actor from holdfast.journal where run_id = %s and step_id is null order by id",
+                        [run_id]).fetchall()  # fmt: skip
+    assert actors[1:] == [("queued", "ann"), ("started", "w"), ("all_succeeded", "w")]
+    assert value(db, "select count(*) from holdfast.journal where nullif(actor, '') is null") == 0
+
+
+def test_the_same_inputs_end_in_the_same_states(db: DB, clock: Clock) -> None:
+    """A-01: a hundred targets and more; each status on the way is one of the document's"""
+    clock.freeze()
+    seen: set[str] = set()
+    ends = []
+    for _ in range(2):
+        run_id = previewed(db, 120)
+        seen.add(status(db, run_id))
+        applied(db, run_id)
+        while status(db, run_id) in ("QUEUED", "APPLYING"):
+            steps = [step for step in claim(db, batch=50) if step.run_id == run_id]  # the queue has passes too
+            seen |= {status(db, run_id), *statuses(db, run_id)}
+            for step in steps:
+                item = inputs(db, [step])[step.step_id]["item_id"]
+                settle(db, [step], {"SKU-7": Fail("no"), "SKU-11": Retry("down")}.get(item))
+            clock.advance(timedelta(seconds=20))
+        ends.append((status(db, run_id), statuses(db, run_id), [t["attempts"] for t in targets(db, run_id)]))
+
+    assert ends[0] == ends[1]
+    assert (ends[0][0], ends[0][1].count("APPLIED"), ends[0][1][6], ends[0][2][10]) == ("PARTIAL", 118, "FAILED", 3)
+    assert seen <= {"PREVIEW", "QUEUED", "APPLYING", "APPLIED", "PARTIAL", "FAILED"}
 
 
 def test_applying_twice_is_applying_once_and_another_choice_is_refused(db: DB) -> None:
@@ -103,6 +132,8 @@ def test_the_first_targets_are_applied_and_the_rest_waits_for_resume(db: DB) -> 
     assert work(db) == 2
     assert (status(db, run_id), run(db, run_id)["halt"]) == ("APPLYING", "first")
     assert statuses(db, run_id) == ["APPLIED"] * 2 + ["PREVIEW"] * 3
+    assert [target["included"] for target in targets(db, run_id)] == [True] * 5  # waiting, not left out
+    assert value(db, "select count(*) from rules.exceptions") == 0  # apply writes no row per target
     db.execute("select holdfast.resume_run(%s)", [str(run_id)])
     assert work(db) == 3
     assert status(db, run_id) == "APPLIED"

@@ -18,7 +18,7 @@ EVENTS = "select event_type, payload, correlation_id, tenant_id from rules.event
 
 def test_moves_of_runs_and_tries_of_targets_are_events(db: DB) -> None:
     """A-87, A-88, A-106: they commit with the move and have the run's correlationId"""
-    run_id = previewed(db, 2, metadata={"correlationId": "req-7", "actor": "ann", "source": "api"})
+    run_id = previewed(db, 2, metadata={"correlationId": "req-7", "actor": "ann", "source": "api"}, tenant="b")
     applied(db, run_id)
     work(db, fails("SKU-2"))
     first, _ = ids(db, run_id)
@@ -29,7 +29,7 @@ def test_moves_of_runs_and_tries_of_targets_are_events(db: DB) -> None:
         "automation.target.apply", "automation.run.partial",
     ]  # fmt: skip
     assert {"targetId": first, "runId": str(run_id)} in [payload for _, payload, *_ in events[3:5]]
-    assert {(correlation, tenant) for _, _, correlation, tenant in events} == {("req-7", "default")}
+    assert {(correlation, tenant) for _, _, correlation, tenant in events} == {("req-7", "b")}
     assert value(db, "select metadata from rules.rule_runs")["actor"] == "ann"
 
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection, sql
 
 from kernel.steps import value, violations
-from rules.plans import applied, claim, define, fails, ids, preview, previewed, refused, row, rows, work
+from rules.plans import applied, called, claim, define, fails, ids, preview, previewed, refused, row, rows, work
 
 DB = Connection[Any]
 APPLIED = "update holdfast.runs set state = 'APPLIED', finished_at = holdfast.clock() where id = %s"
@@ -144,12 +144,64 @@ def test_the_documents_validation_reports_a_run_that_is_applied_in_name_only(db:
     db.execute("reset session_replication_role")
 
 
-def test_all_pairs_of_states_of_a_run_and_its_target_by_direct_update(db: DB) -> None:
-    """A-19 to A-22, A-37: tests/shape/test_moves.py tries them on bare rows; this counts what the machines list"""
-    pairs = """select count(distinct (from_state, to_state)) from holdfast.machine_moves where machine = %s"""
+PEOPLE = {"api", "user", "system"}
+OF_RUNS = {  # the document's moves with its actors; `system` where the kernel moves a row
+    ("PREVIEW", "QUEUED"): {"api", "scheduler"},
+    ("QUEUED", "APPLYING"): {"worker", "system"},
+    ("APPLYING", "APPLIED"): {"worker", "system"},
+    ("APPLYING", "PARTIAL"): {"worker", "system"},
+    ("APPLYING", "FAILED"): {"worker", "system"},
+    ("PARTIAL", "APPLYING"): PEOPLE,
+    ("FAILED", "APPLYING"): PEOPLE,
+    ("APPLIED", "ROLLED_BACK"): PEOPLE,
+    ("PARTIAL", "ROLLED_BACK"): PEOPLE,
+}
+OF_TARGETS = {
+    ("PREVIEW", "QUEUED"): {"api", "scheduler", "system"},
+    ("QUEUED", "APPLYING"): {"worker"},
+    ("APPLYING", "APPLIED"): {"worker"},
+    ("APPLYING", "QUEUED"): {"worker", "system"},
+    ("APPLYING", "FAILED"): {"worker", "system"},
+    ("FAILED", "QUEUED"): PEOPLE,
+    ("APPLIED", "ROLLED_BACK"): PEOPLE,
+}
 
-    assert value(db, pairs, "rules.run") == 9
-    assert value(db, pairs, "rules.target") == 7
+
+@pytest.mark.parametrize(("machine", "listed"), [("rules.run", OF_RUNS), ("rules.target", OF_TARGETS)])
+def test_the_machines_list_the_documents_moves_and_no_other(
+    db: DB, machine: str, listed: dict[tuple[str, str], set[str]]
+) -> None:
+    """A-10 to A-23, A-30 to A-37: tests/shape/test_moves.py tries every pair of these states by a direct UPDATE"""
+    moves: dict[tuple[str, str], set[str]] = {}
+    query = "select from_state, to_state, actors from holdfast.machine_moves where machine = %s"
+    for before, after, actors in db.execute(query, [machine]):
+        moves.setdefault((before, after), set()).update(actors)
+
+    assert moves == listed
+    assert value(db, "select count(*) from holdfast.machine_states where machine = %s", machine) == {
+        "rules.run": 7, "rules.target": 6}[machine]  # fmt: skip
+
+
+def test_a_state_that_is_set_again_is_no_move(db: DB) -> None:
+    """A-22"""
+    run_id = previewed(db, 1)
+    before = value(db, "select count(*) from holdfast.journal")
+
+    assert refused(db, "update holdfast.runs set state = state where id = %s", [run_id]) is None
+    assert value(db, "select count(*) from holdfast.journal") == before
+
+
+def test_a_run_that_was_rolled_back_is_not_applied_again_by_hand(db: DB) -> None:
+    """A-20: and the error says what to do instead"""
+    run_id = previewed(db, 1)
+    applied(db, run_id)
+    work(db)
+    called(db, "rollback", run_id=run_id, apply=True)
+    work(db)
+
+    with pytest.raises(psycopg.Error) as raised:
+        db.execute("update holdfast.runs set state = 'APPLYING', finished_at = null where id = %s", [run_id])
+    assert (raised.value.sqlstate, "new run" in str(raised.value)) == ("RN001", True)
 
 
 def test_the_database_refuses_values_that_no_rule_gives(db: DB) -> None:

@@ -12,14 +12,16 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from holdfast.rules.plan import PlannedTarget, digest
+from holdfast.testing import Clock
 from kernel.steps import value
 from rules.plans import RULE, define, preview, refused, row, rows, run, statuses, targets
 
 DB = Connection[Any]
 
 
-def test_a_preview_writes_targets_refusals_and_a_plan_and_nothing_else(db: DB) -> None:
-    """A-02 A-09 A-24 A-117 A-119"""
+def test_a_preview_writes_targets_refusals_and_a_plan_and_nothing_else(db: DB, clock: Clock) -> None:
+    """A-02 A-09 A-24 A-117 A-119: the plan expires after a day"""
+    now = clock.freeze()
     define(db)
     answer = preview(
         db,
@@ -41,6 +43,10 @@ def test_a_preview_writes_targets_refusals_and_a_plan_and_nothing_else(db: DB) -
         "USD": {"targets": 1, "before": 300, "after": 240},
     }
     assert [move["item"] for move in stored["plan"]["largest"]["down"]] == ["b", "c"]
+    assert [(move["item"], move["percent"]) for move in stored["plan"]["largest"]["up"]] == [("a", 20)]
+    assert stored["expires_at"] == now + timedelta(hours=24)
+    refusals = db.execute("select item_id, reason, message, price_before, price_after from rules.refusals").fetchall()
+    assert refusals == [("d", "below_minimum", "below the minimum 3.50", 400, 320)]
 
 
 def test_the_hash_is_the_same_in_sql_and_in_python_and_in_any_order(db: DB) -> None:
@@ -104,6 +110,7 @@ def test_a_preview_carries_who_asked_and_for_what(db: DB) -> None:
         ({"expires_in": timedelta(days=31)}, "RN005"),
         ({"expires_in": timedelta(0)}, "RN005"),
         ({"unchanged": -1}, "RN005"),
+        ({"unmatched": -1}, "RN005"),
         ({"metadata": {"correlationId": "a\nb"}}, "RN005"),
         ({"parent_run_id": UUID(int=1)}, "RN004"),
         ({"rule": {"name": "x", "list": "y" * 9_000_000}}, "RN011"),
@@ -133,16 +140,25 @@ def test_nothing_is_taken_that_was_not_staged(db: DB) -> None:
         assert refused(db, "select rules.take_preview(%s, 'shop')", [Jsonb(RULE)]) == "RN005"
 
 
+COLUMNS = {
+    "rule_runs": "id tenant_id project_id rule_id channel source status metadata plan_hash expires_at counts error "
+    "queued_at started_at finished_at parent_run_id",
+    "rule_targets": "id rule_run_id item_id included status attempts apply_seq before_json after_json reason error "
+    "retryable applied_at last_attempt_at next_due_at resolved_at",
+    "refusals": "rule_run_id item_id reason message",
+    "price_changes": "item_id old_json new_json source effect rule_run_id target_id",
+    "events": "id event_key tenant_id event_type payload correlation_id",
+    "channels": "channel batch request_timeout target_timeout queue",
+}
+
+
 def test_the_documents_columns_are_there(db: DB) -> None:
     """A-117, X-11: document 000 prints no SQL; its listing of the dead letter reads the view"""
     assert db.execute("select * from rules.rule_targets where status = 'FAILED'").fetchall() == []
-    names = {
-        "rule_runs": "id tenant_id project_id rule_id status metadata queued_at started_at finished_at error",
-        "rule_targets": "id rule_run_id status attempts applied_at last_attempt_at next_due_at before_json after_json",
-    }
+    names = COLUMNS
     for view, wanted in names.items():
         columns = db.execute(
             "select column_name from information_schema.columns where table_schema = 'rules' and table_name = %s",
             [view],
         )
-        assert set(wanted.split()) <= {name for (name,) in columns}
+        assert set(wanted.split()) - {name for (name,) in columns} == set(), view

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg import Connection
 
+from cli import in_process
+from holdfast import Holdfast, errors
+from holdfast.rules.pass_handle import PassHandle
 from holdfast.testing import Clock
 from kernel.retention import days, sweep
 from kernel.steps import value
@@ -47,6 +53,40 @@ def test_a_run_goes_ninety_days_after_its_end_and_its_price_changes_after_two_ye
     db.execute("select holdfast.make_partitions(13)")
     sweep(db, batch=batch)
     assert value(db, "select count(*) from rules.price_changes") == 0
+
+
+def test_handles_and_commands_tell_a_pruned_run_from_one_that_never_was(
+    hf: Holdfast, dsn: str, db: DB, clock: Clock
+) -> None:
+    """X-16: with the rule that removed it, also by the handle of a pass."""
+    run_id = previewed(db, 2)
+    applied(db, run_id)
+    work(db)
+    pass_id = value(db, "select pass_id from rules.reconciliations order by no limit 1")
+    db.execute("select holdfast.cancel(pass_id::text) from rules.reconciliations")
+    clock.advance(days(91))
+    while sweep(db).runs:
+        pass
+    never = UUID("018f0000-0000-7000-8000-000000000000")
+
+    def reads(run: UUID, of_pass: UUID) -> list[Callable[[], Any]]:
+        handle, check = hf.rules.run(run), PassHandle(of_pass, hf._engine)
+        of_run = [handle.status, handle.result, lambda: handle.summary, lambda: list(handle.targets())]
+        return [*of_run, handle.retry, handle.resolve, check.status, check.result, lambda: check.summary]
+
+    for read in reads(run_id, pass_id):
+        with pytest.raises(errors.Pruned, match="90 days"):
+            read()
+    for read in reads(never, never):
+        with pytest.raises(errors.NotFound):
+            read()
+    for command in ("show", "targets"):
+        gone, unknown = (
+            in_process.run(["rules", command, str(each)], {**os.environ, "HOLDFAST_DSN": dsn}, None)
+            for each in (run_id, never)
+        )
+        assert (gone.returncode, "90 days" in gone.stderr) == (4, True)
+        assert (unknown.returncode, "pruned" in unknown.stderr) == (4, False)
 
 
 @pytest.mark.parametrize("batch", [100, 2], ids=["whole", "large"])

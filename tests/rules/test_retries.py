@@ -68,6 +68,8 @@ def test_a_target_that_always_fails_is_tried_four_times_and_then_dead(db: DB, cl
     keys = db.execute("select event_key from rules.events where event_type = 'automation.target.apply' order by id")
     assert [key for (key,) in keys] == [f"{run_id}:{target['id']}:apply:{n}" for n in range(4)]
     assert value(db, "select count(*) from holdfast.dead_steps") == 1
+    again = [("QUEUED", "APPLYING", "worker"), ("APPLYING", "QUEUED", "worker")]
+    assert target_moves(db, target["id"])[1:] == [*again * 3, again[0], ("APPLYING", "FAILED", "worker")]
 
 
 def test_attempts_count_from_zero_and_a_retry_is_due_later(db: DB, clock: Clock) -> None:
@@ -100,7 +102,10 @@ def test_each_parameter_of_the_policy_can_be_set(db: DB, clock: Clock) -> None:
 
 
 def test_waits_are_whole_milliseconds_with_a_fifth_of_jitter_after_the_cap(db: DB) -> None:
-    """A-40, A-46 to A-48, C-02"""
+    """A-40, A-42, A-46 to A-48, C-02"""
+    bounds = (
+        "select array_agg(holdfast.backoff('rules.target', %s, c) order by c) from unnest('{0,0.999999}'::float8[]) c"
+    )
     samples = db.execute(
         "select holdfast.backoff('rules.target', 1, random()) from generate_series(1, 2000)"
     ).fetchall()
@@ -111,6 +116,8 @@ def test_waits_are_whole_milliseconds_with_a_fifth_of_jitter_after_the_cap(db: D
     assert all(1.6 <= wait.total_seconds() < 2.4 and wait.microseconds % 1000 == 0 for (wait,) in samples)
     assert abs(sum(wait.total_seconds() for (wait,) in samples) / 2000 - 2) < 0.05
     assert all(51.2 <= wait.total_seconds() < 76.8 for (wait,) in capped)
+    assert value(db, bounds, 1) == [seconds(1.6), seconds(2.399)]
+    assert value(db, bounds, 6) == [seconds(51.2), seconds(76.799)]
 
 
 def test_a_run_ends_by_what_was_applied(db: DB) -> None:
@@ -142,13 +149,15 @@ def test_an_unrecoverable_error_uses_no_retry(db: DB) -> None:
 
 
 def test_a_timeout_of_a_target_is_its_reason(db: DB) -> None:
-    """A-63, C-09: the handler says so; the threshold is the channel's"""
+    """A-63, A-64, C-09: the handler says so; the thresholds are the channel's"""
     run_id = previewed(db, 1)
     applied(db, run_id)
     work(db, fails("SKU-1", error={"message": "60 s", "class": "TIMEOUT", "reason": "timeout"}))
 
     assert targets(db, run_id)[0]["reason"] == "timeout"
-    assert value(db, "select target_timeout from rules.channels") == timedelta(seconds=60)
+    assert db.execute("select request_timeout, target_timeout from rules.channels").fetchall() == [
+        (seconds(10), seconds(60))
+    ]
 
 
 def test_a_worker_that_dies_leaves_no_target_in_applying(db: DB, clock: Clock) -> None:
@@ -182,14 +191,17 @@ def test_a_worker_that_lost_its_lease_settles_nothing(db: DB, clock: Clock) -> N
 
 
 def test_a_retry_by_hand_has_a_fresh_budget_and_keys_that_go_on(db: DB, clock: Clock) -> None:
-    """A-15, A-36, A-69, A-84, C-13, C-78"""
+    """A-13, A-15, A-36, A-69, A-84, C-13, C-78: it stays APPLYING while a target has retries left"""
     clock.freeze()
     run_id = previewed(db, 2)
     applied(db, run_id)
     first, second = ids(db, run_id)
-    while status(db, run_id) != "PARTIAL":
+    ends = []
+    for _ in range(4):
         work(db, fails("SKU-2", error=TIMEOUT, final=False))
+        ends.append(status(db, run_id))
         clock.advance(seconds(20))
+    assert ends == ["APPLYING"] * 3 + ["PARTIAL"]
     before = run(db, run_id)
 
     assert called(db, "retry_failed", run_id=run_id) == [
@@ -199,7 +211,7 @@ def test_a_retry_by_hand_has_a_fresh_budget_and_keys_that_go_on(db: DB, clock: C
     assert (after["status"], after["finished_at"]) == ("APPLYING", None)
     assert (after["queued_at"], after["started_at"]) == (before["queued_at"], before["started_at"])
     assert (targets(db, run_id)[1]["attempts"], targets(db, run_id)[1]["apply_seq"]) == (0, 4)
-    work(db)
+    assert work(db) == 1  # what was applied is not sent again
 
     assert (status(db, run_id), statuses(db, run_id)) == ("APPLIED", ["APPLIED"] * 2)
     assert [move[1:] for move in moves(db, run_id)][-2:] == [("APPLYING", "api"), ("APPLIED", "worker")]
@@ -316,6 +328,10 @@ def test_the_dead_letter_is_a_report_that_changes_nothing(db: DB, clock: Clock) 
         ("SKU-1", True), ("SKU-2", False), ("SKU-3", True),
     }  # fmt: skip
     assert all(e["ruleRunId"] == str(run_id) and e["failedAt"] and e["attempts"] == 0 for e in report["entries"])
+    assert [(e["targetId"], e["error"], e["errorClass"]) for e in report["entries"]] == [
+        (target, error["message"], error.get("class", "UNKNOWN"))
+        for target, error in zip(ids(db, run_id), errors.values(), strict=False)
+    ]
     assert value(db, "select rules.dlq_report('p2')")["total"] == 0
     listed = "select count(*) from rules.rule_targets where status = 'FAILED' and resolved_at is null"
     assert value(db, listed) == report["total"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,6 +123,9 @@ def test_an_item_edited_by_hand_is_stale_and_never_overwritten(
     assert found["P3"][:2] == ("FAILED", "not_found")
     assert {found[sku][0] for sku in ("P2", "P4", "P5", "P6")} == {"APPLIED"}
     assert prices(shop)["P1"] == 11
+    effects = dict(shop.execute("select item_id, effect from rules.price_changes").fetchall())
+    assert effects == {"P2": "found", **dict.fromkeys(["P4", "P5", "P6"], "written")}
+    assert [log_of(shop, sku) for sku in ("P1", "P2", "P3")] == [[11], [18], []]  # by hand, and by nobody else
     assert run.summary.actions == ["retry_failed", "retry_all", "rollback", "reconcile"]
     skipped = {each.item_id: each.outcome for each in run.retry_failed()}
     assert skipped == {"P1": "skipped", "P3": "queued"}
@@ -173,6 +178,31 @@ def test_a_stopped_run_is_partial_and_retry_all_finishes_it(hf: Holdfast, shop: 
     assert run.result(timeout=10).status == "APPLIED"
 
 
+@pytest.mark.one_server
+def test_each_method_has_an_async_twin(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
+    async def story() -> None:
+        assert await hf.rules.adefine(TENTH) == 1
+        run = await hf.rules.apreview(TENTH, channel="shop")
+        assert ((await run.asummary()).status, len(await run.atargets("PREVIEW"))) == ("PREVIEW", 6)
+        assert (await run.arefusals(), await run.aexplain("P2")) == ([], run.explain("P2"))
+        shop.execute("delete from shop.products where sku = 'P1'")
+        await run.aapply(without=["P6"])
+        await run.apause("look first")
+        await run.aresume()
+        await asyncio.to_thread(drain, hf)
+        with pytest.raises(RunPartial):
+            await run.aresult(timeout=10)
+        assert [each.outcome for each in await run.aretry_failed(only=["P1"])] == ["queued"]
+        await run.astop()
+        assert [each.outcome for each in await run.aretry_all()] == ["queued"]
+        shop.execute("insert into shop.products values ('P1', 10)")
+        await asyncio.to_thread(drain, hf)
+        assert (await run.aresult(timeout=10)).counts["applied"] == 5
+        await hf.aclose()
+
+    asyncio.run(story())
+
+
 def test_an_explanation_is_recomputed_from_the_frozen_rule(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
     run = hf.rules.preview(
         Rule("r", where=everything, change=percent("-12.5").round("nearest", "0.10")), channel="shop"
@@ -181,9 +211,11 @@ def test_an_explanation_is_recomputed_from_the_frozen_rule(hf: Holdfast, shop: C
     steps = [(step.name, step.value) for step in run.explain("P3").steps]
 
     assert steps[:3] == [("before", "30.00"), ("percent", "26.25"), ("round", "26.30")]
-    listed = rule_from_csv("list", "sku,price\nother,29.50\n")  # by sku, while the plan has the item's id
+    # By sku, while the plan has the item's id; another sku has the same price.
+    listed = rule_from_csv("list", "sku,price,compare-at\nfirst,29.50,35\nother,29.50,40\n")
     run = hf.rules.preview(listed, channel="shop", items=[{"id": "P3", "sku": "other"}])
-    assert [(step.name, step.value) for step in run.explain("P3").steps][:2] == [("before", "30.00"), ("set", "29.50")]
+    steps = [(step.name, step.value) for step in run.explain("P3").steps]
+    assert steps[:3] == [("before", "30.00"), ("set", "29.50"), ("compare at", "40.00")]
 
 
 @pytest.mark.one_server
@@ -233,3 +265,29 @@ def test_bad_previews_store_nothing(hf: Holdfast, shop: Connection[Any], table: 
     other = hf.rules.preview(TENTH, channel="shop")
     with pytest.raises((BadInput, NotFound, WrongState)):
         other.apply(only=[t.id for t in run.targets()][:1])
+
+
+def test_results_are_awaited_without_blocking_the_loop(
+    hf: Holdfast, shop: Connection[Any], table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run and of a pass over it: no connection is lent to the thread that the loop runs in."""
+    run = hf.rules.preview(TENTH, channel="shop", apply=True)
+    drain(hf)
+    check = run.reconcile()
+    drain(hf)
+    lend, lent_to = type(run._executor).connection, []
+
+    def noted(executor: Any, conn: Any = None) -> Any:
+        lent_to.append(threading.get_ident())
+        return lend(executor, conn)
+
+    monkeypatch.setattr(type(run._executor), "connection", noted)
+
+    async def both() -> tuple[str, int]:
+        results = (await run.aresult(20)).status, (await check.aresult(20)).total_checked
+        await hf.aclose()
+        return results
+
+    assert asyncio.run(both()) == ("APPLIED", 6)
+    assert len(lent_to) >= 3
+    assert threading.get_ident() not in lent_to

@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
 import pytest
 import structlog
+from psycopg import Connection
 
-from holdfast import Holdfast, log
+from holdfast import Batch, Holdfast, RetryPolicy, log
 from holdfast.errors import Unavailable
 from holdfast.rules import Item, Price, Rule, everything, percent
 from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
 from holdfast.testing import Clock, drain
+from kernel.steps import rescue, value
 
 TENTH = Rule("tenth", where=everything, change=percent(-10))
 
@@ -102,6 +106,100 @@ def test_a_target_is_tried_four_times_then_it_is_failed(hf: Holdfast, clock: Clo
     assert attempts == [(1, "QUEUED"), (2, "QUEUED"), (3, "QUEUED"), (3, "FAILED")]
     assert (target.reason, target.error_class, target.retryable) == ("max_retries", "SERVER_ERROR", True)
     assert len(shelf.written) == 4
+
+
+POLICY = """
+select p.tries, p.base, p.growth, p.longest, p.jitter from holdfast.policies p
+ where p.policy in (%s, (select k.policy from holdfast.kinds k where k.kind = 'rules:shelf'))
+"""
+
+
+@pytest.mark.one_server
+def test_a_channel_retries_by_the_documents_parameters_unless_it_has_its_own(hf: Holdfast, db: Connection[Any]) -> None:
+    """A-38 to A-43: those of a channel in Python are those of the machine"""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf)
+    hf.rules.preview(TENTH, channel="shelf")
+
+    defaults = (4, timedelta(seconds=2), 2, timedelta(seconds=64), Decimal("0.2"))  # four tries are three retries
+    assert db.execute(POLICY, ["rules.target"]).fetchall() == [defaults] * 2
+    own = Holdfast(hf.dsn)
+    own.rules.channel("shelf", shelf, retry=RetryPolicy(limit=2, base=7, growth=3, longest=70, jitter=0.1))
+    own.rules.preview(TENTH, channel="shelf")
+    own.close()
+    chosen = (2, timedelta(seconds=7), 3, timedelta(seconds=70), Decimal("0.1"))
+    assert db.execute(POLICY, ["none"]).fetchall() == [chosen]
+
+
+OPEN = """
+select count(*) from pg_stat_activity
+ where datname = current_database() and backend_type = 'client backend' and xact_start is not null
+   and pid <> pg_backend_pid()
+"""
+
+
+@pytest.mark.one_server
+def test_no_transaction_is_open_while_a_channel_is_read(hf: Holdfast, db: Connection[Any]) -> None:
+    """A slow channel would keep the database from cleaning up behind everybody."""
+    seen: list[int] = []
+
+    class Watched(Shelf):
+        def items(self, call: ChannelCall) -> Iterator[Item]:
+            for each in super().items(call):
+                seen.append(value(db, OPEN))
+                yield each
+
+    hf.rules.channel("shelf", Watched())
+    run = hf.rules.preview(TENTH, channel="shelf")
+
+    assert (seen, run.summary.counts["targets"]) == ([0] * 4, 4)
+
+
+class Frozen(Shelf):
+    """A shelf whose caller is frozen after it has read, until its lease is another's."""
+
+    def __init__(self, clock: Clock, db: Connection[Any]) -> None:
+        super().__init__()
+        self.clock, self.db = clock, db
+        self.is_frozen = True
+
+    def read(self, ids: Sequence[str], call: ChannelCall) -> Mapping[str, Price]:
+        shown = super().read(ids, call)
+        if self.is_frozen:
+            self.is_frozen = False
+            self.clock.advance(600)
+            rescue(self.db)
+        return shown
+
+
+def nothing_is_sent_late(hf: Holdfast, db: Connection[Any], clock: Clock) -> None:
+    """A call begins only under a lease that outlasts it."""
+    shelf = Frozen(clock, db)
+    hf.rules.channel("shelf", shelf)
+    clock.freeze()
+    run = hf.rules.preview(TENTH, channel="shelf", apply=True)
+    drain(hf)
+    assert shelf.written == []
+    clock.advance(3)
+    drain(hf)
+
+    assert sorted(item for call in shelf.written for item in call) == ["S1", "S2", "S3", "S4"]
+    assert (run.summary.status, {target.attempts for target in run.targets()}) == ("APPLIED", {1})
+
+
+@pytest.mark.one_server
+def test_a_worker_that_was_frozen_sends_nothing_late(hf: Holdfast, db: Connection[Any], clock: Clock) -> None:
+    """A-121, C-15"""
+    nothing_is_sent_late(hf, db, clock)
+
+
+@pytest.mark.one_server
+def test_a_worker_that_does_not_look_at_its_lease_is_caught(
+    hf: Holdfast, db: Connection[Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Batch, "hold", lambda *_: None)
+    with pytest.raises(AssertionError):
+        nothing_is_sent_late(hf, db, clock)
 
 
 class Hanging(Shelf):

@@ -299,7 +299,8 @@ def test_the_settings_of_a_channel_are_checked(options: dict[str, Any]) -> None:
     table = Table("t", key="k", price="p", currency="EUR")
     usual = {"batch": 250, "request_timeout": None, "target_timeout": None}
 
-    assert registered("shop", table, **usual).target_timeout == timedelta(seconds=60)
+    known = registered("shop", table, **usual)
+    assert (known.request_timeout, known.target_timeout) == (timedelta(seconds=10), timedelta(seconds=60))
     with pytest.raises(BadDefinition) as exc_info:
         registered("shop", table, **{**usual, **options})
     assert exc_info.value.where == next(iter(options))

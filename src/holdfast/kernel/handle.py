@@ -1,6 +1,6 @@
 """The handle of something that was started: one protocol for all faces, written once for sync and async callers.
 
-Each action of a handle is a plan: a generator that yields calls and pauses, and receives the rows of each call.
+Each action of a handle is a plan: a generator that yields calls, reads and pauses, and receives the rows of each.
 `follow` carries out a plan on the caller's thread, `afollow` on the running loop.
 """
 
@@ -17,16 +17,17 @@ from holdfast.durations import Duration
 from holdfast.errors import BadInput, HoldfastError, NotFound, RunCancelled, RunFailed, RunPartial
 from holdfast.kernel import calls, retention_calls
 from holdfast.kernel.call import Call, Executor, pauses
+from holdfast.kernel.query import Query, query
 from holdfast.models import HistoryEvent, RunResult, Status, StepResult, error_line, error_text
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
-Plan = Generator[Call[Any] | float, Any, T]
+Plan = Generator[Call[Any] | Query[Any] | float, Any, T]
 Ended = StepResult | RunResult
 
 
 def follow(executor: Executor, plan: Plan[T]) -> T:
-    """Carry out a plan: make its calls, and sleep where it pauses."""
+    """Carry out a plan: make its calls and reads, and sleep where it pauses."""
     rows: Any = None
     while True:
         try:
@@ -34,11 +35,14 @@ def follow(executor: Executor, plan: Plan[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-        if isinstance(request, Call):
-            rows = executor.make(request)
-        else:
-            time.sleep(request)
-            rows = None
+        match request:
+            case Call():
+                rows = executor.make(request)
+            case Query():
+                rows = _read(executor, request)
+            case _:
+                time.sleep(request)
+                rows = None
 
 
 async def afollow(executor: Executor, plan: Plan[T]) -> T:
@@ -50,7 +54,19 @@ async def afollow(executor: Executor, plan: Plan[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-        rows = await (executor.amake(request) if isinstance(request, Call) else asyncio.sleep(request))
+        match request:
+            case Call():
+                rows = await executor.amake(request)
+            case Query():
+                rows = await asyncio.to_thread(_read, executor, request)
+            case _:
+                await asyncio.sleep(request)
+                rows = None
+
+
+def _read(executor: Executor, read: Query[T]) -> list[T]:
+    with executor.connection() as connection:
+        return query(connection, read)
 
 
 class Handle(ABC, Generic[R_co]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime, timedelta
-from typing import Any, Protocol, TypedDict, Unpack
+from datetime import timedelta
+from typing import Any, Protocol, Unpack
 from uuid import UUID
 
 from psycopg import Connection
@@ -15,7 +15,7 @@ from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput, NotFound, PermissionMissing
 from holdfast.handlers.limits import limit_definition
 from holdfast.handlers.registry import Handler, Registry, RetryPolicy
-from holdfast.handlers.schedules import schedule_definition
+from holdfast.handlers.schedules import Times, schedule_definition
 from holdfast.kernel.call import Call, Executor, check_names, check_tenant
 from holdfast.kernel.schedule_calls import Missed
 from holdfast.rules import calls, clock, reconcile
@@ -45,18 +45,6 @@ class RulesExecutor(Executor, Protocol):
     """What rules use of an app."""
 
     registry: Registry
-
-
-class Times(TypedDict, total=False):
-    """When a schedule fires: by cron, at an interval, or once."""
-
-    cron: str
-    every: Duration
-    at: datetime
-    timezone: str
-    starts_at: datetime
-    ends_at: datetime
-    spread: Duration
 
 
 class Rules:
@@ -148,6 +136,7 @@ class Rules:
         (version,) = await self._engine.amake(calls.define_rule(to_json(_read(rule)), actor, tenant))
         return int(version)
 
+    @checks_options(BadInput)
     def preview(
         self,
         rule: Rule | Mapping[str, Any],
@@ -188,6 +177,7 @@ class Rules:
         """Preview a rule, as `preview` does."""
         return await asyncio.to_thread(lambda: self.preview(rule, channel=channel, **options))
 
+    @checks_options(BadDefinition, more=Times.__annotations__)
     def schedule(
         self,
         rule: Rule | Mapping[str, Any] | str,

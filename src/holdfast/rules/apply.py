@@ -27,6 +27,7 @@ from holdfast.rules.treatment import Treatment, of_error
 from holdfast.rules.undo import conflict_of, without_write
 
 RETRIES = RetryPolicy(limit=4, base=2, growth=2, longest=64, jitter=0.2)  # A-38 … A-42: retries after 2, 4 and 8 s
+LOST = Wrote("unknown", message="another worker has the target by now")
 SPARE = timedelta(seconds=1)  # between the end of a request and the deadline of its targets
 
 
@@ -51,6 +52,7 @@ def handler_of(registered: Registered, *, retry: RetryPolicy = RETRIES) -> Handl
         limited=KindLimits((place,), "0", 1.0),
         call_weight=registered.call_weight,
         batching=batching,
+        interrupted=None if registered.channel.in_transaction else outcomes.INTERRUPTED,
         is_releasable=registered.channel.in_transaction,  # a call that was fetched ahead would ignore a closed limit
     )
 
@@ -98,6 +100,7 @@ class Try:
         self._steps = [batch.steps[place] for place in places]
         self._targets = [target_of(targets[place]) for place in places]
         self._writes = [target.write for target in self._targets]
+        self._is_sent = False  # to the channel, outside of a transaction
         self._correlation = next((targets[place].get("correlation_id") for place in places), None)
 
     def outcomes(self) -> list[Outcome]:
@@ -107,7 +110,9 @@ class Try:
         except OutsideError as error:
             self._abandon()
             return self._given_up(self._of_error(error))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception) and self._is_sent:  # a defect of the channel says nothing of its write
+                return self._given_up([outcomes.broken(error)] * len(self._targets))
             if len(self._batch) > 1 or not self._is_late():
                 raise  # of a larger call that is late each target is tried alone, which the worker arranges
             self._abandon()
@@ -117,11 +122,23 @@ class Try:
         if self._channel.in_transaction:
             with self._batch.transaction() as connection:
                 return self._settled(self._channel.write(self._writes, self._call(connection=connection)))
-        self._batch.heartbeat()  # a worker that was frozen must not send anything late
-        return self._settled(self._sent(self._writes) if self._channel.compares else self._compared())
+        places = self._held(range(len(self._writes)))
+        wrote: dict[int, Wrote] = {}
+        if not self._channel.compares:
+            wrote = self._judged(places)
+            places = self._held([place for place in places if place not in wrote])
+        if places:
+            wrote.update(zip(places, self._sent([self._writes[place] for place in places]), strict=True))
+        return self._settled([wrote.get(place, LOST) for place in range(len(self._writes))])
+
+    def _held(self, places: Sequence[int]) -> list[int]:
+        """Return the places of targets that stay ours during a call: a worker that was frozen sends nothing late."""
+        self._batch.hold(self._registered.request_timeout + SPARE)
+        return [place for place in places if not self._steps[place].cancelled]
 
     def _sent(self, writes: Sequence[Write]) -> list[Wrote]:
         failpoint("before_channel_write")
+        self._is_sent = True
         wrote = list(self._channel.write(writes, self._call(key=self._key(writes))))
         failpoint("after_channel_write")
         if len(wrote) != len(writes):
@@ -129,13 +146,10 @@ class Try:
                               code="UNKNOWN")  # fmt: skip
         return wrote
 
-    def _compared(self) -> list[Wrote]:
-        """Read before the write, for a channel that cannot compare: write only what still shows `before`."""
-        verdicts = self._read(self._writes)
-        due = [write for write, verdict in zip(self._writes, verdicts, strict=True) if verdict is None]
-        self._batch.heartbeat()
-        wrote = iter(self._sent(due) if due else ())
-        return [next(wrote) if verdict is None else verdict for verdict in verdicts]
+    def _judged(self, places: Sequence[int]) -> dict[int, Wrote]:
+        """Read before the write, for a channel that cannot compare: return what does not show `before` any more."""
+        verdicts = zip(places, self._read([self._writes[place] for place in places]), strict=True)
+        return {place: verdict for place, verdict in verdicts if verdict is not None}
 
     def _read(self, writes: Sequence[Write]) -> list[Wrote | None]:
         shown = self._channel.read([write.item_id for write in writes], self._call())

@@ -116,6 +116,7 @@ def take_preview(
     key: str | None = None,
     actor: str | None = None,
     tenant: str = "default",
+    unmatched: Sequence[str] = (),
 ) -> Call[Preview]:
     """Turn staged targets and refusals into a run in PREVIEW with its plan."""
     arguments = {
@@ -130,6 +131,8 @@ def take_preview(
         "key": key,
         "actor": actor,
         "tenant": tenant,
+        "unmatched": len(unmatched),
+        "unmatched_first": list(unmatched[:5]),
     }
     return Call("take_preview", Preview, arguments, schema="rules")
 

@@ -263,13 +263,12 @@ class RuleRun(RunHandle[RuleRunRow]):
         return numbers(self._executor, self._id, chosen, where)
 
     def _result(self, timeout: Duration | None) -> Plan[RuleRunRow]:
-        with self._executor.connection() as connection:
-            reads.check_applied(connection, self._id)
+        reads.check_applied(self._id, (yield reads.is_idle(self._id)))
         return (yield from super()._result(timeout))
 
     def _value(self, stored: Any) -> Plan[RuleRunRow]:  # noqa: ARG002 - the run itself is the result
-        yield from ()
-        return self.summary
+        rows: list[RuleRunRow] = yield reads.run_query(self._id)
+        return (yield from self._first(rows))
 
     def _cancel(self, reason: str | None) -> Plan[None]:  # noqa: ARG002
         yield from ()
@@ -278,7 +277,13 @@ class RuleRun(RunHandle[RuleRunRow]):
         )
 
     def _resolve(self, reason: str | None, result: Any) -> Plan[None]:  # noqa: ARG002 - targets have no result
-        yield calls.resolve(self._id, [each.id for each in self.targets("FAILED")], checked_reason(reason))
+        targets = [0]
+        while True:
+            page = yield reads.targets_query(self._id, after=targets[-1], most=PAGE, status="FAILED")
+            targets += [each.id for each in page]
+            if len(page) < PAGE:
+                break
+        yield calls.resolve(self._id, targets[1:], checked_reason(reason))
 
     def _retry(self, reason: str | None) -> Plan[Handle[RuleRunRow]]:
         yield calls.retry_failed(self._id, reason=checked_reason(reason))

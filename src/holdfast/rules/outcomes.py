@@ -19,6 +19,12 @@ WRITTEN: Final[dict[str, Any]] = {"effect": "written"}  # the same object for al
 FOUND: Final[dict[str, Any]] = {"effect": "found"}
 
 
+INTERRUPTED: Final = Retry(  # the channel may have been changed, so that the target is not as it was before
+    {"type": "UNKNOWN", "class": "UNKNOWN", "message": "its worker was stopped during the call", "unknown": True}, 0,
+    is_charged=False,
+)  # fmt: skip
+
+
 class Target(NamedTuple):  # a tuple: a run makes a million of them
     """One target of a call: what to write, and what earlier tries left."""
 
@@ -135,6 +141,12 @@ def left_open(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Retry | Fail):
         return outcome
     return Fail({**outcome.error, "reason": "outcome_unknown", "unknown": True})
+
+
+def broken(error: Exception) -> Retry:
+    """Return the retry of a target whose channel raised an error that it may not raise: it may have been written."""
+    text = f"{type(error).__name__}: {error}"[:400]
+    return Retry(_error(None, "UNKNOWN", f"the channel broke: {text}", unknown=True))
 
 
 def late(message: str) -> Fail:

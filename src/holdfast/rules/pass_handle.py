@@ -10,10 +10,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.errors import NotFound
 from holdfast.kernel.call import Executor
-from holdfast.kernel.handle import Handle, Plan
-from holdfast.kernel.query import Query, query, query_one
+from holdfast.kernel.handle import Handle, Plan, follow
+from holdfast.kernel.query import Query, query
 
 _PASSES: LiteralString = """
 select run_id, no, pass as kind, pass_id, status, total_checked, mismatches, superseded, unverifiable, unknown,
@@ -159,13 +158,9 @@ class PassHandle(Handle[ReconciliationRow]):
     @property
     def summary(self) -> ReconciliationRow:
         """The pass as it is now."""
-        text: LiteralString = _PASSES + "where pass_id = %(pass_id)s"
-        with self._executor.connection() as connection:
-            row = query_one(connection, Query(text, ReconciliationRow, {"pass_id": self._id}))
-        if row is None:
-            raise NotFound(f"there is no pass {self._id}", where=str(self._id), next="rules.reconciliations lists them")
-        return row
+        return follow(self._executor, self._value(None))
 
     def _value(self, stored: Any) -> Plan[ReconciliationRow]:  # noqa: ARG002 - the pass itself is the result
-        yield from ()
-        return self.summary
+        text: LiteralString = _PASSES + "where pass_id = %(pass_id)s"
+        rows: list[ReconciliationRow] = yield Query(text, ReconciliationRow, {"pass_id": self._id})
+        return (yield from self._first(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from holdfast.errors import WrongState
 from holdfast.rules.language.explain import Explanation, explain
 from holdfast.rules.language.money import minor_units
 from holdfast.rules.language.read_json import from_json
-from holdfast.rules.language.rule import Rule
+from holdfast.rules.language.rule import ListedPrice, Rule
 from holdfast.rules.rows import RuleRunRow, TargetRow
 
 GROUP = 1000  # targets per digest, so that neither side holds the whole text
@@ -70,6 +71,17 @@ def _listed_sku(rule: Rule, target: TargetRow) -> str | None:
     """Find a target's entry in a list of prices: a plan stores the item's id, and the list has skus."""
     if rule.prices is None or target.item_id in rule.prices:
         return None
-    price = target.after
-    entries = rule.prices.items()
-    return next((sku for sku, each in entries if minor_units(each.price, price.currency) == price.unit_amount), None)
+    return next((sku for sku, entry in rule.prices.items() if _gives(entry, target)), None)
+
+
+def _gives(entry: ListedPrice, target: TargetRow) -> bool:
+    """Return whether an entry of a list of prices leads to what the target's plan says."""
+    currency = target.after.currency
+    match entry.compare_at:
+        case "keep":
+            compare_at = target.before.compare_at
+        case "clear":
+            compare_at = None
+        case amount:
+            compare_at = minor_units(Decimal(amount), currency)
+    return (minor_units(entry.price, currency), compare_at) == (target.after.unit_amount, target.after.compare_at)

@@ -90,11 +90,17 @@ class Evaluated:
         self.refusals = Spool(stack)
         self.unchanged = 0
         self.not_selected = 0
+        self._unmatched = dict.fromkeys(rule.prices or ())  # in the order of the list
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The skus of a list of prices that no item has."""
+        return list(self._unmatched)
 
     def take(self, items: Iterator[Item | Refusal]) -> None:
         """Evaluate all items."""
         most = self._rule.guard.most_targets
-        for item in items:
+        for item in self._matched(items) if self._unmatched else items:
             verdict = item if isinstance(item, Refusal) else self._evaluate(item)
             if type(verdict) is Change:
                 self._add_target(verdict)
@@ -111,6 +117,11 @@ class Evaluated:
                     self.not_selected += 1
             elif type(verdict) is Refusal:
                 self._add_refusal(verdict)
+
+    def _matched(self, items: Iterator[Item | Refusal]) -> Iterator[Item | Refusal]:
+        for item in items:
+            self._unmatched.pop(item.item_id if isinstance(item, Refusal) else item.sku or item.id, None)
+            yield item
 
     def _add_target(self, change: Change) -> None:
         item, before, after = change
@@ -163,7 +174,7 @@ def stored(connection: Connection[Any], verdicts: Evaluated, request: Request, *
                             copy.write(block)
                             connection.wait(_sent(connection.pgconn))
         try:
-            preview = db.run(connection, _take(request, verdicts.unchanged))[0]
+            preview = db.run(connection, _take(request, verdicts))[0]
         except BadInput as error:
             raise _named(error, verdicts.targets) from error
         if apply:
@@ -194,11 +205,12 @@ def _sent(pgconn: PGconn) -> Generator[Wait, Ready | int, None]:
             continue
 
 
-def _take(request: Request, unchanged: int) -> Call[calls.Preview]:
+def _take(request: Request, verdicts: Evaluated) -> Call[calls.Preview]:
     return calls.take_preview(
         to_json(request.rule),
         request.channel,
-        unchanged=unchanged,
+        unchanged=verdicts.unchanged,
+        unmatched=verdicts.unmatched,
         source=request.source,
         metadata=request.metadata,
         project_id=request.project_id,

@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from holdfast.errors import NotFound, WrongState
 from holdfast.kernel.query import Query, query, query_one
+from holdfast.reads.retention import raise_if_pruned
 from holdfast.rules.rows import (
     ChannelRow,
     Difference,
@@ -110,17 +111,28 @@ select count(*) filter (where w.item_id is null) as added, count(*) filter (wher
 """
 
 
+def run_query(run_id: UUID) -> Query[RuleRunRow]:
+    """Return the query for a run."""
+    return Query(_RUN + "where id = %(run_id)s", RuleRunRow, {"run_id": run_id})
+
+
 def run_of(connection: Connection[Any], run_id: UUID) -> RuleRunRow:
-    """Return a run; raise NotFound."""
-    run = query_one(connection, Query(_RUN + "where id = %(run_id)s", RuleRunRow, {"run_id": run_id}))
+    """Return a run; raise Pruned or NotFound."""
+    run = query_one(connection, run_query(run_id))
     if run is None:
+        raise_if_pruned(connection, run_id)
         raise NotFound(f"there is no rule run {run_id}", where=str(run_id), next="list them: holdfast rules list")
     return run
 
 
-def check_applied(connection: Connection[Any], run_id: UUID) -> None:
-    """Raise WrongState for a run that nobody applied, now or by the clock: it would be waited for in vain."""
-    if query_one(connection, Query(_IDLE, bool, {"run_id": run_id})):
+def is_idle(run_id: UUID) -> Query[bool]:
+    """Return the query for whether nobody applied a run, now or by the clock."""
+    return Query(_IDLE, bool, {"run_id": run_id})
+
+
+def check_applied(run_id: UUID, idle: list[bool]) -> None:
+    """Raise WrongState if a run is idle: it would be waited for in vain."""
+    if any(idle):
         raise WrongState(
             f"run {run_id} is a preview and has no result", where=str(run_id),
             next=f"apply it: run.apply(), or holdfast rules apply {run_id}",
@@ -140,8 +152,13 @@ def targets_page(
     connection: Connection[Any], run_id: UUID, *, after: int = 0, most: int = 1000, status: str | None = None
 ) -> list[TargetRow]:
     """Return the next targets of a run, in order."""
+    return query(connection, targets_query(run_id, after=after, most=most, status=status))
+
+
+def targets_query(run_id: UUID, *, after: int, most: int, status: str | None) -> Query[TargetRow]:
+    """Return the query for the next targets of a run, in order."""
     arguments = {"run_id": run_id, "after": after, "most": most, "status": status}
-    return query(connection, Query(_TARGET + _ALL + _BY_NUMBER + _PAGE, TargetRow, arguments))
+    return Query(_TARGET + _ALL + _BY_NUMBER + _PAGE, TargetRow, arguments)
 
 
 def targets_of_items(connection: Connection[Any], run_id: UUID, items: list[str]) -> list[TargetRow]:

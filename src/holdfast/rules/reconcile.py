@@ -1,17 +1,18 @@
 """The handler of passes: it reads what a channel shows for each price that a run wrote last, and records what differs.
 
-A step pages through 10,000 targets. Each page is one read, under the channel's limit, and is stored in the transaction
-that moves the step's cursor. A read that fails is repeated, then halved until the item that cannot be read is alone. If
+A step pages through 10,000 targets. Each page is one read, and is stored with the position after it in one transaction.
+Where nothing limits the channel, a step reads page after page for up to a second. Otherwise each page has a claim of
+its own, which is charged. A read that fails is repeated, then halved until the item that cannot be read is alone. If
 nothing can be read at all, whole pages are unverifiable: a pass ends, whatever the channel does.
 """
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from holdfast.errors import OutsideError, RateLimited
 from holdfast.failpoints import failpoint
@@ -30,11 +31,11 @@ from holdfast.rules.language.money import Price
 from holdfast.rules.language.read_json import from_json
 from holdfast.rules.reconcile_calls import CheckedTarget, FoundMismatch
 
-RECORD = "select rules.record_page(%s, %s, %s, %s, %s, %s::jsonb)"
 CORRECT = "select rules.correct(%s, %s, %s)"
 BUSY_FOR = timedelta(seconds=16)  # where the channel does not say how long
 TRIES = 3  # reads of a page, before it is halved
 MOST_CORRECTED = 100  # targets of a correction that nobody looks at
+READS_FOR = 1.0  # seconds: then the step is claimed again, so that other steps and a stop do not wait for it
 ROW = 3  # items in a row that cannot be read, before whole pages are given up
 BUGS = RetryPolicy(limit=4, base=2, growth=2, longest=64, jitter=0.2)
 
@@ -91,24 +92,30 @@ def _function(registered: Registered) -> Callable[..., Any]:
 
 
 def _checked(ctx: PassCtx, registered: Registered) -> dict[str, Any]:
+    until = time.monotonic() + READS_FOR
     progress = Progress(**(ctx.cursor or {}))
     most = registered.batch if progress.size is None else min(progress.size, registered.batch)
+    is_smooth = progress.size is None and ctx.attempt - progress.attempt <= 1  # no read of this page has failed
     page: list[CheckedTarget] = ctx.make(calls.page_targets(ctx.step_id, ctx.lease_id, most))
     if not page:
         return {"pages": progress.page}
-    due = [each for each in page if each.standing != "superseded"]
-    try:
-        shown = registered.channel.read([each.item_id for each in due], _call(ctx, registered)) if due else {}
-    except RateLimited as error:
-        raise Snooze(error.retry_after or BUSY_FOR, pause=registered.place) from error
-    except OutsideError as error:
-        return _unread(ctx, progress, page, error)
-    findings = [found for each in due if (found := _judged(each, shown.get(each.item_id))) is not None]
-    grown = None if progress.size is None or progress.size * 2 >= registered.batch else progress.size * 2
-    return _recorded(ctx, page, findings, Progress(progress.page + 1, grown, 0, ctx.attempt))
+    while page:
+        due = [each for each in page if each.standing != "superseded"]
+        try:
+            shown = registered.channel.read([each.item_id for each in due], _call(ctx, registered)) if due else {}
+        except RateLimited as error:
+            raise Snooze(error.retry_after or BUSY_FOR, pause=registered.place) from error
+        except OutsideError as error:
+            _unread(ctx, progress, page, error)
+        findings = [found for each in due if (found := _judged(each, shown.get(each.item_id))) is not None]
+        grown = None if progress.size is None or progress.size * 2 >= registered.batch else progress.size * 2
+        progress = replace(progress, page=progress.page + 1, size=grown, row=0)
+        reads_on = is_smooth and time.monotonic() < until
+        page = _turned(ctx, page, findings, most if reads_on else 0)
+    raise Continue(asdict(replace(progress, attempt=ctx.attempt)))
 
 
-def _unread(ctx: PassCtx, progress: Progress, page: Sequence[CheckedTarget], error: OutsideError) -> dict[str, Any]:
+def _unread(ctx: PassCtx, progress: Progress, page: Sequence[CheckedTarget], error: OutsideError) -> NoReturn:
     """Continue after a failed read: read again later, read half of it, or record what cannot be read."""
     if progress.size is None and progress.row < ROW and ctx.attempt - progress.attempt < TRIES:
         raise Retry({"message": error.what, "class": error.code or "SERVER_ERROR"}, error.retry_after) from error
@@ -120,21 +127,25 @@ def _unread(ctx: PassCtx, progress: Progress, page: Sequence[CheckedTarget], err
         if each.standing != "superseded"
     ]
     row = progress.row + 1
-    return _recorded(ctx, page, unread, Progress(progress.page + 1, 1 if row < ROW else None, row, ctx.attempt))
+    _turned(ctx, page, unread, 0)
+    raise Continue(asdict(Progress(progress.page + 1, 1 if row < ROW else None, row, ctx.attempt))) from error
 
 
-def _recorded(
-    ctx: PassCtx, page: Sequence[CheckedTarget], findings: list[dict[str, Any]], after: Progress
-) -> dict[str, Any]:
-    """Store a page and move the cursor, in one transaction."""
+def _turned(
+    ctx: PassCtx, page: Sequence[CheckedTarget], findings: list[dict[str, Any]], most: int
+) -> list[CheckedTarget]:
+    """Store a page, and return the next targets; none if they are to be read under another claim."""
     superseded = sum(each.standing == "superseded" for each in page)
     checked = sum(each.standing != "unknown" for each in page)
     failpoint("page_checked")
-    with ctx.transaction() as tx:
-        given = (ctx.step_id, ctx.lease_id, page[-1].target_id, checked, superseded, json.dumps(findings))
-        tx.execute(RECORD, given)
-        failpoint("page_recorded")
-        raise Continue(asdict(after))
+    following = ctx.make(
+        calls.turn_page(
+            ctx.step_id, ctx.lease_id, page[-1].target_id, checked=checked, superseded=superseded, findings=findings,
+            most=most,
+        )
+    )  # fmt: skip
+    failpoint("page_recorded")
+    return following
 
 
 def _judged(target: CheckedTarget, found: Price | Refusal | None) -> dict[str, Any] | None:

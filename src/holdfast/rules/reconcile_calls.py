@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from psycopg.types.json import Jsonb
 
 from holdfast.kernel.call import Call
 
@@ -17,8 +19,7 @@ class PlannedPass:
     no: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTarget:
+class CheckedTarget(NamedTuple):  # a tuple: a pass makes one per target
     """A target that a pass looks at. `standing`: check, superseded or unknown."""
 
     target_id: int
@@ -58,6 +59,15 @@ def page_targets(step_id: int, lease_id: int, most: int) -> Call[CheckedTarget]:
     """Return the next targets that a step of a pass checks."""
     arguments = {"step_id": step_id, "lease_id": lease_id, "most": most}
     return Call("page_targets", CheckedTarget, arguments, schema="rules", is_read=True)
+
+
+def turn_page(
+    step_id: int, lease_id: int, upto: int, *, checked: int, superseded: int, findings: list[dict[str, Any]], most: int
+) -> Call[CheckedTarget]:
+    """Store what was found on a page, and return the next targets; none if another claim is to read them."""
+    arguments = {"step_id": step_id, "lease_id": lease_id, "upto": upto, "checked": checked, "superseded": superseded,
+                 "findings": Jsonb(findings), "most": most}  # fmt: skip
+    return Call("turn_page", CheckedTarget, arguments, schema="rules")
 
 
 def pass_mismatches(step_id: int, lease_id: int, *, most: int = 101) -> Call[FoundMismatch]:

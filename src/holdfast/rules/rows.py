@@ -51,6 +51,11 @@ class RuleRunRow:
         return max(moves, key=abs, default=None)
 
     @property
+    def unmatched(self) -> dict[str, Any]:
+        """How many skus of a list of prices match no item, and the first of them."""
+        return dict(self.plan.get("unmatched", {"skus": 0, "first": []}))
+
+    @property
     def actions(self) -> list[str]:
         """What can be done with it now."""
         failed, left = self.counts["failed"], self.counts["left"]

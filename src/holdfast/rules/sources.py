@@ -87,7 +87,7 @@ def _of_csv(path: Path) -> Iterator[Given]:
     try:
         file = path.open(encoding="utf-8-sig", newline="")  # a byte order mark is skipped
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}", where=str(path)) from None
+        raise BadInput(f"{path} cannot be read: {error.strerror}", where=str(path), next="check the path") from None
     with file:
         rows = csv.reader(file, strict=True)
         try:
@@ -97,7 +97,8 @@ def _of_csv(path: Path) -> Iterator[Given]:
                 if row:
                     yield _of_row(header, row, rows.line_num)
         except (csv.Error, UnicodeDecodeError) as error:
-            raise BadInput(f"{path} is not valid CSV in UTF-8: {error}", where=f"line {rows.line_num}") from None
+            raise BadInput(f"{path} is not valid CSV in UTF-8: {error}", where=f"line {rows.line_num}",
+                           next="save it as UTF-8, and close every quote") from None  # fmt: skip
 
 
 def _check_header(header: Sequence[str], path: Path) -> None:

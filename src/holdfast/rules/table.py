@@ -71,7 +71,11 @@ class Table:
     ) -> None:
         parts = str(table).split(".")
         if not 1 <= len(parts) <= 2 or not all(_PART.fullmatch(part) for part in parts):
-            raise BadDefinition(f"table must be a name such as shop.products, got {table!r:.80}", where="table")
+            raise BadDefinition(
+                f"table must be a name such as shop.products, got {table!r:.80}",
+                where="table",
+                next="write schema.table, or the table's name alone",
+            )
         if (currency is None) == (currency_column is None):
             raise BadDefinition("a table has a currency or a currency_column, and not both", where="currency",
                                 next='write currency="EUR"')  # fmt: skip
@@ -178,9 +182,12 @@ class Table:
             for place, sentence in rounded.items():
                 found[place] = Wrote("failed", error_class="VALIDATION", message=sentence)
         due = writes if len(places) == len(writes) else [writes[place] for place in places]
-        for number, is_written, *shown in statements.write(connection, due):
+        written, others = statements.write(connection, due)
+        for number in written:
+            found[places[number - 1]] = _WRITTEN
+        for number, *shown in others:
             place = places[number - 1]
-            found[place] = _WRITTEN if is_written else self._unwritten(writes[place], shown)
+            found[place] = self._unwritten(writes[place], shown)
         return found
 
     def _unwritten(self, write: Write, shown: Sequence[Any]) -> Wrote:

@@ -23,12 +23,14 @@ from holdfast.rules.cli.parts import (
     moment,
     parse_run,
     plan_line,
+    print_lines,
     refusal_line,
     run_document,
     signs,
     status_cell,
     target_document,
     target_line,
+    unmatched_lines,
 )
 from holdfast.rules.language.read_file import read_rule
 from holdfast.rules.language.write_json import to_json
@@ -147,7 +149,7 @@ def show(run: RunId, *, as_json: AsJson = False) -> None:
         "created": moment(row.created_at),
         "finished": None if row.finished_at is None else moment(row.finished_at),
     })  # fmt: skip
-    data(plan_line(row))
+    print_lines([*unmatched_lines(row), plan_line(row)])
     for action in row.actions:
         say(f"then: holdfast rules {action.replace('_', '-')} {row.id}")
 

@@ -63,7 +63,7 @@ def camel(document: Any) -> Any:
 
 def run_document(run: RuleRunRow) -> dict[str, Any]:
     """Return a run as JSON prints it, with the failed count and the possible actions."""
-    fields = {**asdict(run), "failed": run.counts["failed"], "actions": run.actions}
+    fields = {**asdict(run), "failed": run.counts["failed"], "actions": run.actions, "unmatched": run.unmatched}
     fields["rule_run_id"] = fields.pop("id")
     return {name: str(value) if isinstance(value, UUID) else value for name, value in camel(fields).items()}
 
@@ -90,8 +90,16 @@ def target_line(target: TargetRow, sign: str = PLANNED) -> str:
     if target.status != "PREVIEW":
         parts.append(target.status)
     if target.reason:
-        parts.append(f"{target.reason}: {plain(target.error or '')}")
+        parts.append(f"{target.reason}: {plain(target.error or '')}{_found(target.found_json)}")
     return "   ".join(part for part in parts if part)
+
+
+def _found(found: dict[str, Any] | None) -> str:
+    """Return what the channel shows instead of the price before, as ` (found 16.00 EUR)`."""
+    if found is None or "currency" not in found:
+        return ""
+    compare_at = f", compare at {found['compareAt']}" if found.get("compareAt") is not None else ""
+    return f" (found {plain(str(found.get('price') or '-'))} {plain(str(found['currency']))}{plain(compare_at)})"
 
 
 def refusal_line(refusal: RefusalRow) -> str:
@@ -121,6 +129,16 @@ def plan_line(run: RuleRunRow) -> str:
         f"Plan {run.plan_hash[:8]}: {counts['targets']:,} to change, {counts['unchanged']:,} unchanged, "
         f"{counts['refused']:,} refused{moves}; expires {moment(run.expires_at)}"
     )
+
+
+def unmatched_lines(run: RuleRunRow) -> list[str]:
+    """Return one line about the skus of a list of prices that match no item, or none."""
+    count, first = run.unmatched["skus"], run.unmatched["first"]
+    if not count:
+        return []
+    more = ", …" if count > len(first) else ""
+    words = "1 sku of the list matches" if count == 1 else f"{count:,} skus of the list match"
+    return [f"? {words} no item: {', '.join(map(plain, first))}{more}"]
 
 
 def moment(at: datetime) -> str:

@@ -19,10 +19,12 @@ from holdfast.rules.cli.parts import (
     AppOption,
     parse_run,
     plan_line,
+    print_lines,
     refusal_line,
     run_document,
     target_document,
     target_line,
+    unmatched_lines,
 )
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.language.read_file import read_rule
@@ -112,7 +114,7 @@ def _report(run: RuleRun, difference: Difference | None, *, as_json: bool) -> No
     if difference is not None:
         data(f"Since then: {difference.added:,} items are new, {difference.gone:,} are gone, "
              f"{difference.changed:,} differ, {difference.same:,} are the same")  # fmt: skip
-    data(plan_line(summary))
+    print_lines([*unmatched_lines(summary), plan_line(summary)])
     _then(summary)
 
 

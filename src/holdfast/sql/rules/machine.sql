@@ -1,14 +1,16 @@
 -- A rule run and its targets (document 000). The document's actors may make its moves, and `system` where the kernel
 -- does. A run becomes QUEUED when it is applied; its targets follow as they are admitted. A pass of reconciliation and
 -- its pages have machines of their own.
-insert into holdfast.machines (machine, subject, policy, moved, label, window_size, admits, counts_admitted) values
-  ('rules.run', 'run', null, 'rules.record_runs', 'run', 1000, 'rules.next_targets', 'rules.count_targets'),
-  ('rules.target', 'step', 'rules.target', 'rules.record_targets', 'target', null, null, null),
-  ('rules.reconcile', 'run', null, 'rules.record_passes', 'pass', null, null, null),
-  ('rules.check', 'step', 'rules.target', null, 'page', null, null, null)
+insert into holdfast.machines (machine, subject, policy, moved, moved_by, label, window_size, admits,
+                               counts_admitted) values
+  ('rules.run', 'run', null, 'rules.record_runs', null, 'run', 1000, 'rules.next_targets', 'rules.count_targets'),
+  ('rules.target', 'step', 'rules.target', 'rules.record_targets',
+   '{created,succeeded,failed,retried,expired,reopened,rolled_back}', 'target', null, null, null),
+  ('rules.reconcile', 'run', null, 'rules.record_passes', null, 'pass', null, null, null),
+  ('rules.check', 'step', 'rules.target', null, null, 'page', null, null, null)
 on conflict (machine) do update
-  set policy = excluded.policy, moved = excluded.moved, label = excluded.label, window_size = excluded.window_size,
-      admits = excluded.admits, counts_admitted = excluded.counts_admitted;
+  set policy = excluded.policy, moved = excluded.moved, moved_by = excluded.moved_by, label = excluded.label,
+      window_size = excluded.window_size, admits = excluded.admits, counts_admitted = excluded.counts_admitted;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('rules.run',    'PREVIEW',     'shut', null,        true),

@@ -11,7 +11,7 @@ begin
   if jsonb_typeof(define_rule.definition) is distinct from 'object' then
     perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
                                             coalesce(jsonb_typeof(define_rule.definition), 'null')),
-                            'docs/reference/rules.md has the schema', 'definition');
+                            'docs/reference/rule.schema.json has the schema', 'definition');
   end if;
   return (rules.freeze_rule(define_rule.definition, false, coalesce(define_rule.actor, session_user),
                             define_rule.tenant)).version;

@@ -9,7 +9,7 @@ begin
   if jsonb_typeof(check_preview.rule) is distinct from 'object' then
     perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
                                             coalesce(jsonb_typeof(check_preview.rule), 'null')),
-                            'docs/reference/rules.md has the schema', 'rule');
+                            'docs/reference/rule.schema.json has the schema', 'rule');
   end if;
   perform holdfast.check_name('source', coalesce(check_preview.source, ''), 100);
   perform holdfast.check_name('project_id', check_preview.project_id);

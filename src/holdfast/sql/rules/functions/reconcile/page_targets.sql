@@ -1,6 +1,7 @@
 -- Returns the next targets that a step of a pass checks, at most `most`: applied ones, and those whose outcome is
--- unknown. `standing` says what to do: check (read and compare), superseded (a later run wrote the item) or unknown
--- (read and report). Expected is what the item's newest change in the ledger wrote.
+-- unknown, also where the run was stopped before their next try. `standing` says what to do: check (read and compare),
+-- superseded (a later run wrote the item) or unknown (read and report). Expected is what the item's newest change in
+-- the ledger wrote.
 create or replace function rules.page_targets(step_id bigint, lease_id bigint, most int)
 returns table (
   target_id bigint, item_id text, currency text, price_before bigint, compare_at_before bigint, expected bigint,
@@ -26,7 +27,8 @@ begin
             from holdfast.run_steps n
            cross join lateral (select h.id, h.state, h.error from holdfast.steps h where h.id = n.step_id offset 0) s
            where n.run_id = part.run_id and n.step_id > part.after and n.step_id <= part.last
-             and (s.state = 'APPLIED' or (s.state = 'FAILED' and rules.is_unknown(s.error)))
+             and (s.state = 'APPLIED'
+                  or (s.state in ('FAILED', 'QUEUED') and rules.is_unknown(s.error)))  -- guard: unknown
            order by n.step_id
            limit page_targets.most) t
    cross join lateral (select w.* from rules.target_values w where w.step_id = t.id offset 0) v

@@ -11,8 +11,9 @@ declare
   events int;
 begin
   delete from rules.ledger l
-   where l.id = any (array(select o.id from rules.ledger o where o.at < clock - rules.kept_for('ledger')
-                            order by o.at limit age_rows.batch));
+   where l.id = any (array(select o.id
+                             from (select f.id, f.at from rules.ledger f order by f.id limit age_rows.batch) o
+                            where o.at < clock - rules.kept_for('ledger')));  -- ids follow the time
   get diagnostics changes = row_count;
   delete from rules.stored_events e
    where e.id = any (array(select o.id from rules.stored_events o where o.at < clock - rules.kept_for('stored_events')

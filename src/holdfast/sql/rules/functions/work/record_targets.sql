@@ -13,6 +13,7 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();
   move holdfast.shared_move;
+  facts rules.run_facts;
   undoing bigint[] := '{}';
   lost int;  -- targets of which nobody knows whether they were written
 begin
@@ -22,16 +23,9 @@ begin
       when move.event = 'created' then
         perform rules.check_new_targets(move.run_id, cardinality(move.step_ids));
       when move.to_state = 'APPLIED' then
-        insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, price_after, compare_at_before,
-                                  compare_at_after, source, effect, rule_id, rule_version, run_id, step_id)
-        select clock, f.tenant, f.channel, v.item_id, v.currency, v.price_before, v.price_after, v.compare_at_before,
-               v.compare_at_after, f.source, case when s.result ->> 'effect' = 'found' then 'found' else 'written' end,
-               f.rule_id, f.rule_version, f.run_id, s.id
-          from rules.run_facts f, unnest(move.step_ids) u (step_id)
-         cross join lateral (select h.id, h.result from holdfast.steps h where h.id = u.step_id offset 0) s
-         cross join lateral (select t.* from rules.target_values t where t.step_id = u.step_id offset 0) v
-         where f.run_id = move.run_id;
-        if exists (select from rules.run_facts f where f.run_id = move.run_id and f.undoes is not null) then
+        select f.* into facts from rules.run_facts f where f.run_id = move.run_id;
+        perform rules.enter_changes(facts, move.step_ids, clock);
+        if facts.undoes is not null then
           undoing := undoing || move.step_ids;
         end if;
       when move.to_state = 'ROLLED_BACK' then

@@ -8,6 +8,7 @@ returns table (step_id bigint, version text, input json)  -- json: it is written
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- by key, whatever the statistics say
+set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
@@ -17,26 +18,27 @@ declare
 begin
   for part in
     select f.tenant, f.channel, f.undoes, f.is_settling, f.metadata ->> 'correlationId' as correlation_id,
-           (select p.tries from holdfast.step_policy(g.policy, g.kind, 'rules.target', f.tenant) p) as tries, g.ids
-      from (select s.run_id, s.policy, s.kind, array_agg(u.id) as ids
-              from unnest(target_inputs.step_ids) u (id)
-             cross join lateral (select h.run_id, h.policy, h.kind from holdfast.steps h where h.id = u.id offset 0) s
+           (select p.tries from holdfast.step_policy(g.policy, g.kind, 'rules.target', f.tenant) p) as tries,
+           g.ids, g.failures, g.errors
+      from (select s.run_id, s.policy, s.kind, array_agg(s.id) as ids, array_agg(s.failures) as failures,
+                   array_agg(s.error) as errors
+              from holdfast.steps s
+             where s.id = any (target_inputs.step_ids)
              group by s.run_id, s.policy, s.kind) g
      cross join lateral (select r.* from rules.run_facts r where r.run_id = g.run_id offset 0) f
      where holdfast.matches_any(allowed, f.tenant)
   loop
     return query
-    select u.id, null::text,
+    select s.id, null::text,
            case when s.error is null and m.retries is null and part.undoes is null and not part.is_settling
                 then row_to_json(v)
                 else rules.later_input(to_jsonb(v), s.error, m.retries, part.is_settling, o.undoes) end
-      from unnest(part.ids) u (id)
-     cross join lateral (select h.failures, h.error from holdfast.steps h where h.id = u.id offset 0) s
+      from unnest(part.ids, part.failures, part.errors) s (id, failures, error)
      cross join lateral (
        select t.item_id, t.currency, t.price_before, t.price_after, t.compare_at_before, t.compare_at_after,
               t.writes_price, t.writes_compare_at, part.correlation_id, part.tries - s.failures as tries_left
-         from rules.target_values t where t.step_id = u.id offset 0) v
-      left join lateral (select k.retries from rules.target_marks k where k.step_id = u.id offset 0) m on true
+         from rules.target_values t where t.step_id = s.id offset 0) v
+      left join lateral (select k.retries from rules.target_marks k where k.step_id = s.id offset 0) m on true
       left join lateral (
         select jsonb_build_object('run_id', part.undoes, 'is_undone', h.state <> 'APPLIED', 'later', (
                  select case when l.step_id <> w.step_id then jsonb_build_object(
