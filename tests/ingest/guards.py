@@ -214,6 +214,16 @@ def only_a_run_that_is_consolidating_is_consolidated(db: DB) -> None:
     db.execute(state.format("consolidating"))
 
 
+def a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large(db: DB) -> None:
+    """P-83, C-19: what it wrote is not committed"""
+    run_of(db, 1)
+    (step,) = claim(db, "page")
+    whole = "select * from holdfast.settle_whole(%s, %s, %s::jsonb[], '[]', true)"
+    assert refused(db, whole, [step.step_id], [step.lease_id + 1000], ["null"]) == "RN002"
+    assert refused(db, whole, [step.step_id], [step.lease_id], [Jsonb("x" * 1_100_000)]) == "RN011"
+    page(db, step, ["a"])
+
+
 def a_worker_publishes_only_what_it_caused(db: DB) -> None:
     """P-75, P-76"""
     run_id = run_of(db, 2)
@@ -224,6 +234,20 @@ def a_worker_publishes_only_what_it_caused(db: DB) -> None:
         ("run.workers_running", None), ("WORK_DONE", "partition-0")]  # fmt: skip
     assert db.execute(caused, ["w2", run_id]).fetchall() == [
         ("WORK_DONE", "partition-1"), ("run.consolidation_triggered", None)]  # fmt: skip
+
+
+def what_a_worker_has_published_is_not_read_again(db: DB) -> None:
+    """P-75, P-76: else each partition of a run would read the events of all before it"""
+    run_id = run_of(db, 2)
+    caused = "select id, event from ingest.events_by('w1', %s, known => %s) where event <> 'run.created'"
+    known: dict[str, int] = {}
+    read = []
+    for step in claim(db, "page", 2):
+        page(db, step, [str(step.step_id)])
+        rows = db.execute(caused, [[step.step_id], Jsonb(known)]).fetchall()
+        known[str(run_id)] = rows[-1][0]
+        read.append([event for _, event in rows])
+    assert read == [["run.workers_running", "WORK_DONE"], ["WORK_DONE", "run.consolidation_triggered"]]
 
 
 # fmt: off
@@ -273,9 +297,15 @@ GUARDS = [
            Cut("ingest.move_offset", "held", "if false then")),
     mutant("any update of the view", an_offset_moves_by_compare_and_swap_while_nobody_holds_it,
            Cut("ingest.take_offset", "statement", "to_jsonb(new) - '{next_offset,updated_at}'::text[]) then")),
+    mutant("a commit without the lease", a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large,
+           Cut("settle_whole", "leases", "if false then")),
+    mutant("a commit without the result", a_transaction_fails_with_a_lost_lease_or_a_result_that_is_too_large,
+           Cut("settle_whole", "progress", "if false then")),
     mutant("a consolidation of a run that is over", only_a_run_that_is_consolidating_is_consolidated,
            Cut("ingest.held_consolidation", "valid", "if false then")),
     mutant("events of other workers", a_worker_publishes_only_what_it_caused, Cut("ingest.events_by", "own")),
+    mutant("events that are published already", what_a_worker_has_published_is_not_read_again,
+           Cut("ingest.events_by", "known")),
     mutant("any name of a feed", a_feed_has_the_name_of_an_identifier,
            Cut("ingest.define_feed", "identifier", "if false then")),
 ]

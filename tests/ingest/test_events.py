@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import Rejected
+from holdfast.ingest import calls
 from holdfast.ingest.events import CATALOGUE
 from holdfast.notify import Event
 from holdfast.testing import drain, recorded
@@ -16,6 +17,7 @@ from ingest.runs import facts
 from ingest.shop import DB, TABLE, Shop, feed_of, order
 
 pytestmark = pytest.mark.one_server
+WORKERS = "select body ->> 'worker' from ingest.events where event = 'run.completed'"
 AWAY, BACK = "alter table public.orders rename to away", "alter table public.away rename to orders"
 
 
@@ -114,3 +116,21 @@ def test_only_what_somebody_listens_to_is_read(hf: Holdfast) -> None:
     assert watcher.query("w", [1]) is None
     hf.on("ingest.run.completed")(lambda _event: None)
     assert watcher.query("w", [1]) is not None
+
+
+def test_a_worker_reads_the_events_of_a_run_once(hf: Holdfast, db: DB) -> None:
+    """P-75: each settled partition asks for what came after the last event that was published."""
+    shop = Shop([order(number) for number in range(40)])
+    feed = feed_of(hf, shop)
+    with recorded(hf) as told:
+        run = feed.start()
+        drain(hf)
+        hf.ingest.watcher.flush(5)
+        (worker,) = {each for (each,) in db.execute(WORKERS)}
+        steps = [step_id for (step_id,) in db.execute("select id from holdfast.steps where kind like '%:page'")]
+        again = hf.ingest.watcher.query(worker, steps)
+
+    assert again is not None
+    caused = hf._engine.make(calls.events_by(worker, steps))
+    assert len(caused) == len(told_of(told, run.id)) - 1  # a person requested it
+    assert hf._engine.make(again) == []

@@ -124,9 +124,12 @@ def create_run(step_id: int, lease_id: int, plan: Mapping[str, Any]) -> Call[UUI
     return Call("create_run", UUID, arguments, schema="ingest")
 
 
-def events_by(worker: str, step_ids: Sequence[int], run_ids: Sequence[UUID] = ()) -> Call[RunEvent]:
-    """List the events that a worker caused in these runs and in the runs of these steps."""
-    arguments = {"worker": worker, "step_ids": Bigints(step_ids), "run_ids": list(run_ids)}
+def events_by(
+    worker: str, step_ids: Sequence[int], run_ids: Sequence[UUID] = (), known: Mapping[str, int] | None = None
+) -> Call[RunEvent]:
+    """List the events that a worker caused in these runs and in the runs of these steps, after those that are known."""
+    given = jsonb(dict(known or {}))
+    arguments = {"worker": worker, "step_ids": Bigints(step_ids), "run_ids": list(run_ids), "known": given}
     return Call("events_by", RunEvent, arguments, schema="ingest", is_read=True)
 
 

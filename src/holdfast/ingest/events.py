@@ -6,9 +6,11 @@ happen. docs/reference/events.md is generated from the catalogue.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -20,6 +22,7 @@ from holdfast.models import ClaimedStep, Ending
 from holdfast.notify import BackgroundNotifier, Count, Entry, Event, Fields, Subscribers, failures_only
 
 MOST_REMEMBERED = 10_000  # runs, per worker
+MOST_NAMED = 20  # runs whose last event goes with a query, so that it returns only later ones
 _RUN: Fields = {"feed": str, "run_type": str, "trace_id": str}
 _COUNTS: Fields = {**_RUN, "records": int, "quarantined": int}
 _PART: Fields = {"feed": str, "trace_id": str, "partition": str, "records": int}
@@ -100,10 +103,13 @@ class RunWatcher:
         self._executor = executor
         self._notes: BackgroundNotifier[Claimed | Settled] = BackgroundNotifier(self._publish_note, "ingest")
         self._published: dict[tuple[str, UUID], int] = {}  # the last event that a worker published of a run
+        self._lock = threading.Lock()
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
         """Return the query for what the worker did to the runs of settled steps."""
-        return calls.events_by(worker, step_ids) if self._subscribers.want(SETTLING) else None
+        return (
+            calls.events_by(worker, step_ids, known=self._known(worker)) if self._subscribers.want(SETTLING) else None
+        )
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Receive claimed steps; only the first attempt at a step can start a run or its consolidation."""
@@ -128,7 +134,7 @@ class RunWatcher:
     def _publish_note(self, note: Claimed | Settled) -> None:
         match note:
             case Claimed():
-                rows = self._executor.make(calls.events_by(note.worker, [], note.run_ids))
+                rows = self._executor.make(calls.events_by(note.worker, [], note.run_ids, self._known(note.worker)))
                 self._publish(note.worker, rows, note.count)
             case Settled(rows=None):
                 raise LookupError("could not read the events of runs after the settle; see ingest.events")
@@ -138,16 +144,25 @@ class RunWatcher:
     def _publish(self, worker: str, rows: Iterable[RunEvent], count: Count) -> None:
         """Publish each event once. A run's row is locked until its events are committed, so their ids are in order."""
         for row in rows:
-            key = worker, row.run_id
-            if row.id is not None:
-                if row.id <= self._published.get(key, 0):
-                    continue
-                self._published.pop(key, None)  # the run that was used last is dropped last
-                self._published[key] = row.id
+            if row.id is not None and not self._is_next(worker, row.run_id, row.id):
+                continue
             name = name_of(row)
             self._subscribers.publish(Event(name, row.at, row.run_id, row.step_id, payload_of(name, row)), count)
-        while len(self._published) > MOST_REMEMBERED:
-            self._published.pop(next(iter(self._published)))
+
+    def _is_next(self, worker: str, run_id: UUID, event_id: int) -> bool:
+        """Return whether an event of a run is later than the last that was published, and remember it."""
+        with self._lock:
+            last = self._published.pop((worker, run_id), 0)  # the run that was used last is dropped last
+            self._published[worker, run_id] = max(last, event_id)
+            if len(self._published) > MOST_REMEMBERED:
+                self._published.pop(next(iter(self._published)))
+        return event_id > last
+
+    def _known(self, worker: str) -> dict[str, int]:
+        """Return the last published event of each run that was used last."""
+        with self._lock:
+            latest = islice(reversed(self._published.items()), MOST_NAMED)
+            return {str(run_id): event_id for (who, run_id), event_id in latest if who == worker}
 
 
 def publish_manual(executor: IngestExecutor, event: str, run_id: UUID, **fields: Any) -> None:

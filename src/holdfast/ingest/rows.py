@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from holdfast.errors import BadDefinition
+from holdfast.ingest.settings import check_page_size
 from holdfast.ingest.source import Page, Part, Window
 
 Field = str | Callable[[Any], Any]
@@ -33,7 +34,9 @@ class Rows:
         page_size: int = 30,
         name: str | None = None,
     ) -> None:
-        if iter(rows) is rows:
+        given: Any = rows
+        check_page_size(page_size)
+        if not isinstance(given, Iterable) or iter(given) is given:
             raise BadDefinition(
                 f"rows must be iterable more than once, got {type(rows).__name__}",
                 where="rows",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.errors import BadDefinition
 
@@ -32,11 +33,7 @@ class Settings:
             ("workers", 1), ("page_size", 1), ("least", 1), ("batch", 1), ("upsert", 1), ("parallel", 1),
             ("max_rejects", 0),
         ):  # fmt: skip
-            given: Any = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise BadDefinition(
-                    f"{name} must be a whole number from {least}, got {given!r}", where=name, next="leave it out"
-                )
+            _check_number(name, getattr(self, name), least)
         if self.workers > MOST_WORKERS:
             raise BadDefinition(
                 f"workers must be at most {MOST_WORKERS}, got {self.workers}", where="workers", next="use 30"
@@ -62,6 +59,29 @@ class Settings:
             "max_delete_ratio": self.max_delete_ratio,
             "overlap": self.overlap.total_seconds(),
         }
+
+
+def check_page_size(given: Any) -> None:
+    """Raise BadDefinition for a page without records."""
+    _check_number("page_size", given, 1)
+
+
+def check_timezone(given: Any) -> None:
+    """Raise BadDefinition for a time zone that does not exist; None was not given."""
+    try:
+        if given is not None:
+            ZoneInfo(given)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        raise BadDefinition(
+            f"there is no time zone {given!r:.60}", where="timezone", next="use a name such as Europe/Berlin"
+        ) from None
+
+
+def _check_number(name: str, given: Any, least: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise BadDefinition(
+            f"{name} must be a whole number from {least}, got {given!r}", where=name, next="leave it out"
+        )
 
 
 def check_feed_name(given: Any) -> None:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection, conninfo
 
 from holdfast.env import Env
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import BadDefinition, Rejected, Unavailable
 
 CONNECTS_IN = 15  # seconds, unless the DSN says otherwise
 READ_ONLY = "-c default_transaction_read_only=on"
@@ -22,6 +22,10 @@ class SourceConnections:
     """Idle connections to one database, in autocommit: after a statement no transaction is open."""
 
     def __init__(self, dsn: Env | str) -> None:
+        if isinstance(dsn, str) and conninfo.conninfo_to_dict(dsn).get("password"):
+            raise BadDefinition(
+                "the DSN of a source must not contain a password", where="dsn", next='use Table(Env("SHOP_DSN"), …)'
+            )
         self._dsn = dsn
         self._idle: deque[Connection[Any]] = deque()
         weakref.finalize(self, _close_all, self._idle)

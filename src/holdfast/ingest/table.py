@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg import conninfo, sql
+from psycopg import sql
 
 from holdfast.env import Env
 from holdfast.errors import BadDefinition, Rejected, Unavailable
+from holdfast.ingest.settings import check_page_size, check_timezone
 from holdfast.ingest.source import Page, Part, Window
 from holdfast.ingest.source_connections import SourceConnections
 from holdfast.ingest.table_sql import BOUND, COLUMNS, INDEXED, MAY_READ, SEES_OTHERS, SIZE, UNIQUE, TableRow
@@ -44,10 +45,8 @@ class Table:
         page_size: int = 1000,
         name: str | None = None,
     ) -> None:
-        if isinstance(dsn, str) and conninfo.conninfo_to_dict(dsn).get("password"):
-            raise BadDefinition(
-                "the DSN of a source must not contain a password", where="dsn", next='use Table(Env("SHOP_DSN"), …)'
-            )
+        check_page_size(page_size)
+        check_timezone(timezone)
         parts = table.split(".")
         if len(parts) > 2 or not all(parts):
             raise BadDefinition(f"table must be name or schema.name, got {table!r}", where="table", next='use "orders"')

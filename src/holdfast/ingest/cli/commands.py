@@ -95,7 +95,7 @@ def status(feed: FeedName, *, as_json: AsJson = False) -> None:
     if run is not None:
         data("\n".join(page.lines(run, failed)))
     elif planned is None and unplanned is None:
-        data(f"{feed}  has never run; start it: holdfast ingest run {feed}")
+        data(f"{feed}  has no runs; start one: holdfast ingest run {feed}")
 
 
 @app.command(epilog="Example: holdfast ingest watch orders --timeout 10m")

@@ -55,7 +55,7 @@ def newest(connection: reads.DB, feed: str) -> reads.RunRow:
     """Return the newest run of a feed; raise NotFound if there is none."""
     run = reads.newest_run(connection, feed)
     if run is None:
-        raise NotFound(f"feed {feed} has never run", where=feed, next=f"holdfast ingest run {feed}")
+        raise NotFound(f"feed {feed} has no runs", where=feed, next=f"holdfast ingest run {feed}")
     return run
 
 

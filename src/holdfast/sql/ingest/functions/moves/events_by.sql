@@ -1,7 +1,9 @@
 -- Lists the events that `worker` caused in these runs and in the runs of these steps, in order, for its subscribers:
 -- moves of a run, ends of its partitions, alerts, and a plan that failed, which has no id. A step that is a partition
--- between two pages has caused none. Omits runs of tenants that the login may not act for.
-create or replace function ingest.events_by(worker text, step_ids bigint[], run_ids uuid[] default '{}')
+-- between two pages has caused none. Omits runs of tenants that the login may not act for, and of a run in `known` the
+-- events up to that id: {"<run_id>": id}.
+create or replace function ingest.events_by(
+  worker text, step_ids bigint[], run_ids uuid[] default '{}', known jsonb default '{}')
 returns table (
   id bigint, at timestamptz, event text, run_id uuid, step_id bigint, feed text, run_type text, trace_id text,
   partition_id text, severity text, message text, body jsonb, records bigint, quarantined int, deleted int,
@@ -35,6 +37,7 @@ begin
     join ingest.event_log e on e.run_id = r.run_id
     left join ingest.partitions p on p.run_id = e.run_id and p.partition_id = e.partition_id
    where r.run_id = any (runs) and holdfast.matches_any(allowed, r.tenant)
+     and e.id > coalesce((events_by.known ->> r.run_id::text)::bigint, 0)  -- guard: known
      and coalesce(e.body ->> 'worker', e.body ->> 'workerId') = events_by.worker  -- guard: own
    order by e.id;
   return query
