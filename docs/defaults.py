@@ -55,13 +55,20 @@ RETENTION_END = """| keys | | forever, unless the start says `key_for` |
 
 The first sweep begins a day after the migration.
 """
-NOT_YET = "not yet"
+# As they are written, and as the server shows them in a function whose body is parsed already. A function without any
+# gives null.
+INTERVALS = """
+select coalesce(m.found[1], m.found[2])::interval
+  from unnest(%s::regproc[]) f(oid)
+  left join lateral regexp_matches(pg_catalog.pg_get_functiondef(f.oid),
+                                   $$interval '([^']+)'|'([^']+)'::interval$$, 'g') m(found) on true
+"""
 Read = Callable[[Connection[Any]], Any]
 
 
 @dataclass(frozen=True)
 class Documented:
-    """A default as its document states it; `read` gives ours, None if the face is not there yet."""
+    """A default as its document states it; `read` gives ours."""
 
     id: str
     document: str
@@ -69,11 +76,11 @@ class Documented:
     name: str
     value: str
     set_by: str
-    read: Read | None = None
+    read: Read
 
     def ours(self, connection: Connection[Any]) -> str:
         """Return our value in the document's words."""
-        return NOT_YET if self.read is None else shown(self.read(connection))
+        return shown(self.read(connection))
 
 
 def shown(value: Any) -> str:
@@ -128,6 +135,17 @@ def interval(function: str, pattern: str) -> Read:
     return read
 
 
+def only_interval(*functions: str) -> Read:
+    """Read the interval that these functions of `ops` are written with; list all of them if they differ."""
+
+    def read(connection: Connection[Any]) -> Any:
+        rows = connection.execute(INTERVALS, [[f"ops.{function}" for function in functions]]).fetchall()
+        values = sorted({value for (value,) in rows}, key=str)
+        return values[0] if len(values) == 1 else values
+
+    return read
+
+
 def delay(name: str) -> Read:
     """Read one of its delays."""
     return lambda _: getattr(Backoff().reenqueue_delays, name)
@@ -163,8 +181,10 @@ DOCUMENTED = (
     Documented("P-66", "001", "150", "records per page", "30", "`hf.ingest(page_size=…)`", feed("page_size")),
     Documented("P-143", "001", "429", "deliveries of a message", "3", "policy `ingest.queue`",
                policy("ingest.queue", "tries")),
-    Documented("O-32", "002", "117", "stale without an event", "300 s", "the face `ops`"),
-    Documented("O-50", "002", "510-516", "window of duplicate events", "10 s", "the face `ops`"),
+    Documented("O-32", "002", "117", "stale without an event", "300 s", "fixed",
+               only_interval("sweep_runs", "cancel_if_stale", "stale_reason")),
+    Documented("O-50", "002", "510-516", "window of duplicate events", "10 s", "fixed",
+               only_interval("repeated_event")),
     Documented("O-83", "002", "550", "MAX_RETRIES", "3", "policy `ops.in_place`", policy("ops.in_place", "tries")),
     Documented("O-84", "002", "552, 582", "first backoff, and its growth", "5 s, 2", "policy `ops.in_place`",
                lambda db: [policy("ops.in_place", "base")(db), policy("ops.in_place", "growth::float8")(db)]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any, TypedDict, get_args
 
 from holdfast import cron as crons
 from holdfast.durations import Duration, duration
@@ -16,6 +16,18 @@ from holdfast.kernel.schedule_calls import Missed, Overlap, Schedulable, When
 LEAST = timedelta(seconds=1)
 LONGEST = timedelta(days=366)
 MOST_SPREAD = timedelta(days=1)
+
+
+class Times(TypedDict, total=False):
+    """When a schedule fires: by cron, at an interval, or once."""
+
+    cron: str
+    every: Duration
+    at: datetime
+    timezone: str
+    starts_at: datetime
+    ends_at: datetime
+    spread: Duration
 
 
 def schedule_definition(

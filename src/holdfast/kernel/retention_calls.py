@@ -104,7 +104,7 @@ def set_retention(
     reason: str | None = None,
     actor: str | None = None,
 ) -> Call[None]:
-    """Set how long what is over is kept; None: forever. `keep` as text may have months, which vary in length."""
+    """Set how long finished tasks and runs are kept; None: forever. Only `keep` as text has months, which vary."""
     subject = {"outcome": outcome, "machine": machine, "queue": queue, "tenant": tenant, "what": what}
     return Call("set_retention", type(None), {"keep": keep, **subject, "reason": reason, "actor": actor})
 

@@ -17,7 +17,8 @@ MANY_DEAD, MUCH_DEAD = 10_000, 0.3  # rows, and their share of the table
 SHOWN = 3
 STATE: LiteralString = """
 select holdfast.old_months(holdfast.clock() - %s), holdfast.clock() - w.blocked_at,
-       holdfast.clock() - greatest(w.begins_at, w.next_at), w.steps, w.runs
+       holdfast.clock() - greatest(w.begins_at, coalesce(w.next_at, w.began_at)),
+       w.next_at is null and w.began_at is not null, w.steps, w.runs
   from holdfast.sweep_state() w
 """
 # Whoever has any lock on the journal, the notes or a partition keeps a month from being dropped.
@@ -62,13 +63,16 @@ def retention(connection: Connection) -> Check:
     row = connection.execute(STATE, [OVERDUE]).fetchone()
     if row is None:
         return Check("retention", "fail", "the sweep's row is missing", "select * from holdfast.violations()")
-    overdue, blocked_for, late, steps, runs = row
+    overdue, blocked_for, late, is_under_way, steps, runs = row
     users = [JournalUser(*user) for user in connection.execute(USERS).fetchall()] if overdue or blocked_for else []
     if overdue:
         return judge_overdue(overdue, users)
-    if late is not None and late > LATE_SWEEP:
-        return Check("retention", "warn", f"the last sweep is {span_text(late)} late", "check that a worker runs")
-    return Check("retention", "ok", f"nothing is overdue; the last sweep removed {steps:,} steps and {runs:,} runs")
+    if late > LATE_SWEEP:
+        ago = span_text(late)
+        text = f"a sweep began {ago} ago and has not ended" if is_under_way else f"the next sweep is {ago} late"
+        return Check("retention", "warn", text, "check that a worker runs")
+    which = "the sweep under way has" if is_under_way else "the last sweep"
+    return Check("retention", "ok", f"nothing is overdue; {which} removed {steps:,} steps and {runs:,} runs")
 
 
 def judge_overdue(months: Sequence[str], users: Sequence[JournalUser]) -> Check:

@@ -8,6 +8,8 @@ import pytest
 
 from holdfast.cli.retention import read_keep
 from holdfast.errors import BadInput
+from holdfast.kernel import retention_calls
+from holdfast.kernel.db import run
 from holdfast.reads import retention_checks, schema_checks
 from holdfast.reads.retention_checks import JournalUser
 from kernel.retention import days, flow, is_there, sweep, task
@@ -163,6 +165,45 @@ def test_doctor_reports_dead_rows():
     assert (found.verdict, "20,000 of 21,000" in found.detail, "vacuum holdfast.steps" in found.next) == (
         "warn", True, True,
     )  # fmt: skip
+
+
+def test_doctor_tells_a_sweep_under_way_from_one_that_is_late(db, clock):
+    """A sweep of many rows takes its time, long after the first one was due."""
+
+    def verdict():
+        return retention_checks.retention(db).verdict
+
+    for _ in range(4):
+        task(db)
+    clock.advance(days(31))
+    assert verdict() == "warn", "nobody sweeps"
+    assert run(db, retention_calls.sweep(batch=2))[0].is_through is False
+    assert (verdict(), "2 steps" in retention_checks.retention(db).detail) == ("ok", True)
+    clock.advance(days(1.1))
+    assert verdict() == "warn", "nobody goes on with it"
+    while not run(db, retention_calls.sweep(batch=2))[0].is_through:
+        pass
+    assert verdict() == "ok"
+    clock.advance(days(1.1))
+    assert verdict() == "warn", "nobody sweeps any more"
+
+
+@pytest.mark.own_database
+def test_doctor_finds_dead_rows_on_a_real_server(db):
+    """As a sweep leaves them where no vacuum comes."""
+    db.execute("alter table holdfast.keys set (autovacuum_enabled = off)")
+    db.execute(
+        """insert into holdfast.keys (tenant, key, id, input_hash, expires_at)
+           select 'default', n::text, n::text, '', now() from generate_series(1, 12000) n"""
+    )
+    sweep(db, batch=10_000)
+    db.execute("select pg_stat_force_next_flush()")
+    found = retention_checks.bloat(db)
+
+    assert (found.verdict, "holdfast.keys: 12,000 of 12,000" in found.detail) == ("warn", True)
+    db.execute("vacuum holdfast.keys")
+    db.execute("select pg_stat_force_next_flush()")
+    assert retention_checks.bloat(db).verdict == "ok"
 
 
 @pytest.mark.own_database

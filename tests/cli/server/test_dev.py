@@ -25,6 +25,12 @@ hf = Holdfast()
 @hf.task(queue="letters")
 def greet(name: str) -> str:
     return "WORD " + name
+
+hf.schedule("each", greet, {"name": "the clock"}, every=1)
+"""
+KEEP_NOTHING = """
+select holdfast.set_retention('0', queue => 'letters');
+update holdfast.retention_sweep set begins_at = holdfast.clock();
 """
 HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
@@ -48,17 +54,20 @@ def shop(tmp_path):
 
 
 def test_it_runs_tasks_takes_new_code_and_ends_on_an_interrupt(shop, home):
-    """W-01, W-62: all queues of the app are served, and the end is orderly."""
+    """W-01, W-62, X-09, X-16: all queues are served, schedules fire, what is over is pruned, and the end is orderly."""
     with psycopg.connect(embedded.ensure(home), autocommit=True) as db:
         dev = subprocess.Popen(
             [sys.executable, "-c", HEEDING + MAIN, "dev", "--app", "dev_shop.tasks:hf"],
-            cwd=shop.parent, env=environment(home=home), stderr=subprocess.PIPE, text=True,
+            cwd=shop.parent, env=environment(home=home, recovery_interval="200ms"),
+            stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
             assert until(lambda: is_greeted(db, "hello Ada"), within=timedelta(seconds=60))
             (shop / "tasks.py").write_text("this is no Python")
             (shop / "tasks.py").write_text(APP.replace("WORD", "good day"))
             assert until(lambda: is_greeted(db, "good day Bob"), within=timedelta(seconds=60))
+            db.execute(KEEP_NOTHING)
+            assert until(lambda: is_so(db, STARTED_AND_PRUNED), within=timedelta(seconds=60))
             dev.send_signal(signal.SIGINT)
             _, said = dev.communicate(timeout=60)
         finally:
@@ -69,6 +78,16 @@ def test_it_runs_tasks_takes_new_code_and_ends_on_an_interrupt(shop, home):
     assert "tasks.py changed" in said
     assert "worker.stopped" in said
     assert embedded.status(home).running
+
+
+STARTED_AND_PRUNED = """
+select exists (select from holdfast.ticks t
+                where t.outcome = 'started' and not exists (select from holdfast.steps s where s.id::text = t.ids[1]))
+"""
+
+
+def is_so(db, question):
+    return db.execute(question).fetchone() == (True,)
 
 
 def is_greeted(db, said):

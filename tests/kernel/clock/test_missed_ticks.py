@@ -59,6 +59,28 @@ def test_a_tick_is_on_time_for_a_minute_and_missed_after_it(db: DB, clock: Clock
     assert ticks(db, "late") == [(at("03-01 01:00"), "missed")]
 
 
+@pytest.mark.parametrize("rule", [{"cron": "0 * * * *"}, {"every": timedelta(hours=1)}], ids=["cron", "every"])
+@pytest.mark.parametrize(
+    ("missed", "window", "newest"),
+    [("one", None, "started"), ("one", timedelta(minutes=40), "started"), ("one", timedelta(minutes=20), "missed"),
+     ("skip", None, "missed")],
+)  # fmt: skip
+def test_of_the_ticks_that_all_came_late_one_fires_the_newest_within_its_window(
+    db: DB, clock: Clock, rule: dict[str, Any], missed: Any, window: timedelta | None, newest: str
+) -> None:
+    """R30: nobody ran from before the first of them until half an hour after the last."""
+    clock.set(at("03-01 00:00"))
+    define(db, missed=missed, missed_window=window, **rule)
+    fire(db)
+    clock.set(at("03-01 03:30"))
+    fire(db)
+    fire(db)
+
+    assert [outcome for _, outcome in ticks(db)] == ["missed", "missed", newest]
+    assert len(started(db)) == (newest == "started")
+    assert run(db, calls.violations()) == []
+
+
 def test_all_catches_up_with_the_newest_hundred(db: DB, clock: Clock) -> None:
     clock.set(at("03-01 00:00"))
     define(db, cron="* * * * *", missed="all")

@@ -51,6 +51,22 @@ def test_another_input_keeps_the_ticks_and_an_operators_pause(db: DB, clock: Clo
     assert run(db, calls.violations()) == []
 
 
+def test_a_time_that_came_during_a_pause_is_recorded_and_not_fired(db: DB, clock: Clock) -> None:
+    clock.set(at("03-01 00:00"))
+    define(db, at=at("03-01 01:00"))
+    run(db, schedule_calls.pause_schedule("report", reason="sale"))
+    clock.set(at("03-01 02:00"))
+    fire(db)
+    assert ticks(db) == []
+    run(db, schedule_calls.resume_schedule("report"))
+    fire(db)
+
+    assert ticks(db) == [(at("03-01 01:00"), "missed")]
+    assert listed(db)["state"] == "ended"
+    assert db.execute("select count(*) from holdfast.steps").fetchone() == (0,)
+    assert run(db, calls.violations()) == []
+
+
 def test_a_changed_rule_begins_anew_and_a_changed_spread_does_not_lose_the_tick_in_between(
     db: DB, clock: Clock
 ) -> None:

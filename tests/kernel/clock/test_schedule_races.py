@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import cron
@@ -43,6 +44,26 @@ def test_a_tick_that_five_sessions_fire_at_once_is_fired_once(dsn: str, db: DB, 
         expected = [(at("03-01 00:00") + hour * HOUR, "started") for hour in range(1, ROUNDS + 1)]
         assert ticks(db, name) == expected
     assert value(db, "select count(*) from holdfast.steps") == 2 * ROUNDS
+    assert run(db, calls.violations()) == []
+
+
+def test_a_tick_and_what_it_starts_are_one_transaction(dsn: str, db: DB, clock: Clock) -> None:
+    """Until it commits nobody sees either, and one that is rolled back has fired nothing."""
+    clock.set(at("03-01 00:00"))
+    define(db, every=HOUR, overlap="cancel")
+    fire(db)
+    clock.set(at("03-01 01:00"))
+    fired = "select (select count(*) from holdfast.ticks), (select count(*) from holdfast.steps)"
+    with psycopg.connect(dsn, autocommit=True) as other:
+        with db.transaction(force_rollback=True):
+            assert look(db) == 1
+            assert db.execute(fired).fetchone() == (1, 1)
+            assert other.execute(fired).fetchone() == (0, 0)
+            assert look(other) == 0, "the schedule is locked"
+        assert other.execute(fired).fetchone() == (0, 0)
+
+        assert look(other) == 1
+    assert (ticks(db), value(db, "select count(*) from holdfast.steps")) == ([(at("03-01 01:00"), "started")], 1)
     assert run(db, calls.violations()) == []
 
 
