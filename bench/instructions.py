@@ -1,10 +1,11 @@
-"""Count the server's instructions per step, under callgrind: a start, and claim and settle in batches of 500.
+"""Count the server's instructions per step, under callgrind: single calls, and claim and settle in batches of 500.
 
     .venv/bin/python bench/instructions.py [--only CASE] [--batch 1] [--keep FILE]
 
 Times tremble, instructions do not: the same SQL gives the same count on a busy machine. Needs valgrind. One backend runs
 alone (`postgres --single`) on a database with tasks due; the count is the difference of a long and a short drain. It is
-also counted under limits. `--only` counts one case, `--batch` claims and settles by so many, and `--keep` leaves callgrind's profile of the last one counted, for
+also counted under limits. Single calls are a start, and the functions of ops beside document 002's own. `--only` counts
+one case, `--batch` claims and settles by so many, and `--keep` leaves callgrind's profile of the last one counted, for
 callgrind_annotate.
 """
 
@@ -28,9 +29,7 @@ from hot_loop import BATCH, install, load
 
 SHORT, LONG = 4, 8  # batches
 SINGLES = 100  # times as many of them, if they are of less than ten steps
-STARTS = 100  # statements per batch
-START_CASE = "start"
-START = "select holdfast.start_task('noop', '{}');"
+CALLS = 100  # single calls per batch
 SETTLE = """select count(*) from {function}((select array_agg(step_id) from pg_temp.claimed),
   (select array_agg(lease_id) from pg_temp.claimed), (select array_agg('null'::jsonb) from pg_temp.claimed));"""
 ENGINES = {
@@ -60,11 +59,22 @@ CASES: dict[str, tuple[str, tuple[LiteralString, ...]]] = {
     ),
 }
 
+# Single calls, each a transaction of its own.
+SINGLE = {
+    "start": "select holdfast.start_task('noop', '{}');",
+    "ops claim": "select run_id from ops.claim_next_run('w');",
+    "ops claim, document 002": "select run_id from anchor.claim_next_run('w');",
+    "ops queue": "select run_id from ops.queue_run('p', 'staging', 'sha', 'main');",
+    "ops queue, document 002": "select run_id from anchor.queue_run('p', 'staging', 'sha', 'main');",
+}
+QUEUED: LiteralString = "select from generate_series(1, 2000) n, {}.queue_run('p', 'staging', 'sha' || n, 'main')"
+ANCHOR = Path(__file__).with_name("ops_anchor.sql")
+
 
 def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=[*CASES, START_CASE], help="count this case alone")
+    parser.add_argument("--only", choices=[*CASES, *SINGLE], help="count this case alone")
     parser.add_argument("--batch", type=int, default=BATCH, help=f"steps per claim and settle ({BATCH})")
     parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile")
     options = parser.parse_args()
@@ -80,22 +90,24 @@ def main() -> None:
                 counts = {batches: run(home, engine, batches, options.batch) for batches in (short, long)}
                 steps = (long - short) * options.batch
                 print(f"{case}: {(counts[long] - counts[short]) // steps:,} instructions a step", flush=True)
-        if options.only in {None, START_CASE}:
-            home = Path(folder, "starts")
-            prepare(home, *CASES["holdfast"])
-            count_starts(home)
+        wanted = {what: call for what, call in SINGLE.items() if options.only in {None, what}}
+        if wanted:
+            home = Path(folder, "calls")
+            prepare(home, "holdfast", (), has_ops=True)
+            for what, call in wanted.items():
+                count_calls(home, what, call)
         if options.keep:
             shutil.copy(Path(folder, "copy", "profile"), options.keep)
 
 
-def count_starts(home: Path) -> None:
-    """Print the count of a start."""
-    starts = {batches: count(home, "\n".join([START] * STARTS * batches) + "\n")[0] for batches in (SHORT, LONG)}
-    print(f"holdfast: {(starts[LONG] - starts[SHORT]) // ((LONG - SHORT) * STARTS):,} instructions a start", flush=True)
+def count_calls(home: Path, what: str, call: str) -> None:
+    """Print the count of a single call."""
+    counts = {batches: count(home, "\n".join([call] * CALLS * batches) + "\n")[0] for batches in (SHORT, LONG)}
+    print(f"{what}: {(counts[LONG] - counts[SHORT]) // ((LONG - SHORT) * CALLS):,} instructions a call", flush=True)
 
 
-def prepare(home: Path, engine: str, before: tuple[LiteralString, ...]) -> None:
-    """Make a data directory with due tasks, and stop its server."""
+def prepare(home: Path, engine: str, before: tuple[LiteralString, ...], *, has_ops: bool = False) -> None:
+    """Make a data directory with due tasks, and queued runs of ops if it has any, and stop its server."""
     embedded.ensure(home)
     try:
         admin = embedded.admin_dsn(home)
@@ -107,6 +119,10 @@ def prepare(home: Path, engine: str, before: tuple[LiteralString, ...]) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             for statement in before:
                 connection.execute(statement)
+            if has_ops:
+                connection.execute(ANCHOR.read_bytes())
+                for schema in ("ops", "anchor"):
+                    connection.execute(QUEUED.format(schema))
     finally:
         embedded.stop(home)
 

@@ -55,7 +55,7 @@ HOW = {
     "is printed, by the slowest of ten.",
     "ingest": "A feed of a table of another database, full, against loops written by hand on one connection: pages by COPY and INSERT ... SELECT ... ON "
     "CONFLICT with a commit each, pages of 30 by arrays with a cursor, and batches of 2 000 with the same mapping function and upserts of 100. Ours is "
-    "`holdfast worker` with one, two and eight processes; times are those of the run's own events. The log is what the server wrote during a first run and "
+    "`holdfast worker` with one, two and eight processes, which have all connected before the run is started; times are those of the run's own events. The log is what the server wrote during a first run and "
     "during another over the same rows. The query is document 001's of the last 24 hours, beside many runs of 30 partitions.",
     "feeds": "The same feed with one worker process. A record's cost is the time of pages and batches over the number of records, once with few and once "
     "with many; memory is the most that the worker's processes ever held. The example is document 001's: 500 000 records in at most 30 partitions, in pages "

@@ -142,6 +142,7 @@ def pull(dsn: str, source: str, page: int, processes: int) -> Pulled:
     }  # fmt: skip
     start = "from ingest_app import feed; print(feed.start(full=True).id)"
     with workers(env, processes) as pid, psycopg.connect(dsn, autocommit=True) as db:
+        await_all(db, processes)  # else the start of the last processes would be part of the first batches
         before = position(db)
         run_id = subprocess.run([sys.executable, "-c", start], env=env, check=True, capture_output=True, text=True)
         spans = ended(db, run_id.stdout.strip())
@@ -158,6 +159,15 @@ def workers(env: dict[str, str], processes: int) -> Iterator[int]:
         finally:
             crew.terminate()
             crew.wait(60)
+
+
+def await_all(db: DB, processes: int) -> None:
+    """Wait until so many worker processes have connected."""
+    until = time.monotonic() + 120
+    while db.execute("select count(*) from holdfast.worker_list").fetchone() != (processes,):
+        if time.monotonic() > until:
+            raise RuntimeError(f"{processes} worker processes did not connect in two minutes")
+        time.sleep(0.05)
 
 
 def most_memory(pid: int) -> float:
