@@ -38,7 +38,7 @@ STORIES = {
     "window": "admit, pause and stop large runs",
     "manual": "what people do: cancel, retry, resolve, pause",
     "upkeep": "recover, make partitions, check invariants",
-    "retention": "say how long what is over is kept, and tell what was removed",
+    "retention": "say how long finished tasks and runs are kept, and tell what was removed",
     "sweep": "remove in chunks what is kept no longer",
     "policies": "budgets and backoff",
     "guards": "triggers, tenants and the clock: what every change passes",

@@ -1189,13 +1189,14 @@ CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
     AS $$
 declare
   narrowed constant text := current_setting('holdfast.tenants', true);
-  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+  tenants text[] := coalesce(
+    nullif(array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user), '{}'),
+    array(select t.tenant from holdfast.role_tenants t
+           where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member')));
 begin
-  if tenants = '{}' then
-    tenants := array(select t.tenant from holdfast.role_tenants t
-                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
-  end if;
-  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+  if '*' = any (tenants) then
+    tenants := null;
+  elsif (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     tenants := null;
   end if;
   if narrowed <> '' then  -- '' is left behind by a transaction that set it
@@ -2148,7 +2149,7 @@ begin
   end if;
   select r.* into run from holdfast.runs r where r.id = admit_lot.run_id;
   perform holdfast.count_lot(
-    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+    run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), 0, (lot ->> 'taken')::int,
     (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, admit_lot.clock);
   return (lot ->> 'admitted')::int;
 end
@@ -2450,6 +2451,17 @@ begin
   return cardinality(fresh);
 end
 $$;
+
+
+--
+-- Name: as_actor(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.as_actor(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS text
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT ((set_config('holdfast.actor_kind'::text, kind, true) || set_config('holdfast.actor'::text, name, true)) || set_config('holdfast.reason'::text, COALESCE(reason, ''::text), true));
+END;
 
 
 --
@@ -4354,6 +4366,82 @@ $$;
 
 
 --
+-- Name: claim_lot(text, text, text[], text[], text, interval, integer, integer, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone) RETURNS SETOF holdfast.claimed_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  lacking constant uuid[] := holdfast.runs_to_fill(2);
+  run holdfast.runs;
+  room int;
+  ids bigint[];
+  is_last boolean;
+  head holdfast.steps;
+  size int := 1;
+  count int;
+  claimed int;
+  rest bigint[] := '{}';
+begin
+  if cardinality(lacking) <> 1 or not pg_try_advisory_xact_lock(holdfast.run_lock(lacking[1])) then
+    return;
+  end if;
+  select r.* into run from holdfast.runs r where r.id = lacking[1];
+  room := run.window_size - run.live;
+  if room <= 0 or run.to_admit = 0 or run.halt is not null or run.finished_at is not null
+     or run.first_left is not null or run.admits <> 'untried' then
+    return;
+  end if;
+  ids := holdfast.next_to_admit(run, run.admitted_until, room);
+  is_last := cardinality(ids) < room;
+  select s.* into head from holdfast.steps s where s.id = ids[1];
+  if (head.queue = claim_lot.queue and holdfast.matches_any(claim_lot.kinds, head.kind)
+      and holdfast.matches_any(claim_lot.tenants, head.tenant)  -- guard: tenant
+      and holdfast.matches(claim_lot.machine, head.machine)) is not true then
+    return;
+  end if;
+  if head.batch_key is not null then
+    size := coalesce((select k.batch from holdfast.kinds k where k.kind = head.kind and k.tenant in (head.tenant, '*')
+                       order by k.tenant = '*' limit 1), 1);
+  end if;
+  if not is_last then
+    ids := ids[1 : room / size * size];  -- guard: whole
+  end if;
+  count := least(cardinality(ids), claim_lot.wanted, coalesce(claim_lot.most, room)::bigint * size);
+  if count < cardinality(ids) then
+    count := count / size * size;
+  end if;
+  if count = 0 or not exists (  -- guard: keys; calls of several keys are formed by due time
+       select from holdfast.steps s
+        where s.id = ids[count] and s.kind = head.kind and s.batch_key is not distinct from head.batch_key) then
+    return;
+  end if;
+  if holdfast.prepare_runs((ids, array[run.id])::holdfast.pick, claim_lot.clock) = '{}' then
+    return;
+  end if;
+  return query
+  select * from holdfast.lease_unadmitted(
+    ids[1 : count], head, claim_lot.worker,
+    coalesce(claim_lot.lease, holdfast.lease_of(head.kind, head.tenant), interval '300 s'), size, claim_lot.called,
+    claim_lot.clock);
+  get diagnostics claimed = row_count;
+  perform holdfast.set_actor('system', 'window');
+  if claimed < cardinality(ids) then
+    if not is_last then
+      ids := ids || holdfast.rest_of_key(run, ids[cardinality(ids)]);  -- guard: key
+    end if;
+    rest := holdfast.make_due(ids, claim_lot.clock);
+  end if;
+  perform holdfast.count_lot(
+    run, rest, claimed, cardinality(ids), ids[cardinality(ids)], is_last, claim_lot.clock);
+  perform holdfast.set_actor('worker', claim_lot.worker);
+end
+$$;
+
+
+--
 -- Name: claim_steps(text, text, text[], integer, interval, text[], text, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4382,6 +4470,7 @@ declare
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
+  is_to_record boolean;  -- the worker's row, or steps that it serves now
   is_limited boolean;
   charges_last boolean := true;
   pick holdfast.pick;
@@ -4389,35 +4478,45 @@ declare
   at timestamptz := clock;
   unoccupied int := claim_steps.free;
   claimed int;
+  has_claimed boolean := false;
+  is_full boolean;
   rest int;
   dropped int;
   is_admitting boolean;  -- some run has steps still to admit
+  done text;  -- the value of a call that is made by an assignment: a statement of its own costs more
   lots jsonb[] := '{}';  -- that were made due, and are not counted in their runs
 begin
   if serves = '{}' then
     return;  -- the login may act for none of these tenants
   end if;
-  perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  if (holdfast.is_name(claim_steps.worker) and claim_steps.batch between 1 and 10000
+      and (claim_steps.lease is null or claim_steps.lease between '1 us' and '365 days')) is not true then
+    perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);  -- a call costs more
+  end if;
   if claim_steps.calls < 1 then
     perform holdfast.refuse('RN005', format('calls must be 1 or more, got %s', claim_steps.calls),
                             'leave it out for any number', 'calls');
   end if;
   -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
-  perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
-  perform holdfast.set_actor('worker', claim_steps.worker);
-  perform holdfast.record_worker(
-    claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  done := pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
+  done := holdfast.as_actor('worker', claim_steps.worker);
+  -- All lookups of a claim in one statement: each further one costs as much as several of them.
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
-         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue),
+         w.is_asleep,
+         holdfast.is_recorded(w, claim_steps.kinds, serves, claim_steps.machine, clock) is not true
+         or exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = claim_steps.queue),
          exists (select from holdfast.limits) or exists (select from holdfast.limit_states),
-         exists (select from holdfast.runs r where r.to_admit > 0)
-    into top, is_asleep, is_limited, is_admitting;
-  select jsonb_object_agg(k.kind, k.lease) filter (where k.lease is not null and k.tenant = '*'),
-         bool_or(k.tenant <> '*'), bool_or(k.batch > 1)
-    into leases, has_own, has_batches
-    from holdfast.kinds k;
+         exists (select from holdfast.runs r where r.to_admit > 0), k.leases, k.has_own, k.has_batches
+    into top, is_asleep, is_to_record, is_limited, is_admitting, leases, has_own, has_batches
+    from (select jsonb_object_agg(d.kind, d.lease) filter (where d.lease is not null and d.tenant = '*') as leases,
+                 bool_or(d.tenant <> '*') as has_own, bool_or(d.batch > 1) as has_batches
+            from holdfast.kinds d) k
+    left join holdfast.workers w on w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+  if is_to_record then
+    perform holdfast.record_worker(
+      claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  end if;
   for turn in 1 .. 2 loop
     for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
       if has_batches then
@@ -4496,11 +4595,7 @@ begin
             get diagnostics claimed = row_count;
           end if;
           rest := rest - claimed;
-          if is_asleep and claimed > 0 then
-            update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
-              and w.queue = claim_steps.queue;
-            is_asleep := false;
-          end if;
+          has_claimed := has_claimed or claimed > 0;
           exit when rest = 0;
           if holdfast.reopen_failed(pick.ids) = 0 then
             perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
@@ -4513,14 +4608,27 @@ begin
       exit when wanted <= 0 or called = claim_steps.calls or formed.is_over;
     end loop;
     exit when turn = 2 or not is_admitting;
+    is_full := (wanted <= 0 or called = claim_steps.calls or formed.is_over) is true;
+    if not is_full and not is_limited and top is distinct from -1 then  -- guard: paused
+      return query
+      select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
+                                       claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
+                                       called, clock);
+      get diagnostics claimed = row_count;
+      has_claimed := has_claimed or claimed > 0;
+      exit when claimed > 0;
+    end if;
     lots := holdfast.take_lots(clock);  -- guard: window
-    exit when wanted <= 0 or lots = '{}' or called = claim_steps.calls or formed.is_over;
+    exit when is_full or lots = '{}';
     perform set_config('holdfast.has_limits', 'yes', true);
   end loop;
   if lots <> '{}' then
     perform holdfast.count_lots(lots, clock);  -- last: it locks the runs, which settles wait for
   end if;
-  perform holdfast.set_actor();
+  if is_asleep and has_claimed then
+    update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+  end if;
+  done := holdfast.as_actor();
 end
 $$;
 
@@ -4717,10 +4825,10 @@ $$;
 
 
 --
--- Name: count_lot(holdfast.runs, bigint[], integer, bigint, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: count_lot(holdfast.runs, bigint[], integer, integer, bigint, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], leased integer, taken integer, reached bigint, is_last boolean, clock timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4728,7 +4836,7 @@ declare
   present holdfast.runs;
 begin
   update holdfast.runs r
-     set live = r.live + cardinality(count_lot.fresh),
+     set live = r.live + cardinality(count_lot.fresh) + count_lot.leased,  -- guard: leased
          to_admit = case when count_lot.is_last or r.to_admit = 0 then 0  -- guard: last
                          else greatest(1, r.to_admit - count_lot.taken) end,
          admitted_until = count_lot.reached,
@@ -4769,7 +4877,7 @@ begin
   foreach lot in array count_lots.lots loop
     select r.* into run from holdfast.runs r where r.id = (lot ->> 'run_id')::uuid;
     perform holdfast.count_lot(
-      run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), (lot ->> 'taken')::int,
+      run, array(select f.id::bigint from jsonb_array_elements_text(lot -> 'fresh') f (id)), 0, (lot ->> 'taken')::int,
       (lot ->> 'reached')::bigint, (lot ->> 'is_last')::boolean, count_lots.clock);
     admitted := admitted + (lot ->> 'admitted')::int;
   end loop;
@@ -5569,9 +5677,9 @@ declare
   caught_up constant timestamptz[] := array(
     select m.at from unnest(missed) m (at)
      where coalesce(fire_due.clock - m.at - schedule.shift <= schedule.missed_window, true)
-       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))
+       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))  -- guard: late
      order by m.at desc
-     limit 100);
+     limit 100);  -- guard: most
   tick timestamptz;
 begin
   if due = '{}' then
@@ -6222,6 +6330,23 @@ $$;
 
 
 --
+-- Name: intersect_tenants(text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.intersect_tenants(asked text[], allowed text[]) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (allowed IS NULL) THEN asked
+             ELSE ARRAY( SELECT unnest(intersect_tenants.asked) AS unnest
+             INTERSECT
+              SELECT unnest(intersect_tenants.allowed) AS unnest)
+         END AS "array";
+END;
+
+
+--
 -- Name: is_admissible(holdfast.steps, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6485,6 +6610,38 @@ END;
 
 
 --
+-- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.workers (
+    worker text NOT NULL,
+    queue text NOT NULL,
+    kinds text[],
+    tenants text[],
+    is_asleep boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    state text,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    machine text,
+    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
+);
+
+ALTER TABLE ONLY holdfast.workers FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_recorded(holdfast.workers, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_recorded(entry holdfast.workers, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (((entry).seen_at > (clock - '00:00:10'::interval)) AND (NOT ((entry).kinds IS DISTINCT FROM kinds)) AND (NOT ((entry).tenants IS DISTINCT FROM tenants)) AND (NOT ((entry).machine IS DISTINCT FROM machine)));
+END;
+
+
+--
 -- Name: is_rule_of_app(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6617,18 +6774,21 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  passed constant text := case when announced is not null then nullif(current_setting('holdfast.passed', true), '') end;
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
-  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
-  is_limited constant boolean := exists (select from holdfast.limit_states);
-  has_breakers constant boolean := is_limited and exists (
-    select from holdfast.limits r where r.breaker_after is not null);
   limit_ids bigint[];
   held int[];
   parked int[];
   seen record;
 begin
-  -- Most statements move only steps of machines that listen to nothing, and need no join for them.
-  select min(holdfast.broken_rule(n)) as broken, bool_or(n.machine = any (listening)) as is_told into seen from n;
+  -- Most statements move only steps of machines that listen to nothing, and need no join for them. One statement reads
+  -- all that decides what is to be done, because each further one costs as much as several of these.
+  select min(holdfast.broken_rule(n)) as broken,
+         bool_or(n.machine = any (array(
+           select c.machine from holdfast.machines c where c.moved is not null))) as is_told,
+         exists (select from holdfast.limit_states) as is_limited
+    into seen
+    from n;
   if seen.broken is not null then  -- guard: sound
     perform holdfast.refuse_broken(seen.broken);
   end if;
@@ -6637,15 +6797,29 @@ begin
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
+  if passed is not null then  -- guard: both
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
+                                  step_id, run_id, attempt)
+    select clock, n.tenant, n.machine, o.state, 'queued',
+           case when m.to_state = passed and 'system' = any (m.actors)  -- guard: passed
+                then passed
+                else holdfast.refuse_move(n.machine, o.state, 'queued', passed, 'system', n.id::text) end,
+           'system', 'window', n.id, n.run_id, o.attempt
+      from o
+      join n on n.id = o.id
+      left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = 'queued';
+  end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
-  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
+  select clock, n.tenant, n.machine, coalesce(passed, o.state),
+         case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: a move that is not found is not equal.
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
                 and announced = any (m.actors)  -- guard: actor
               ) then n.state
-              else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
+              else holdfast.refuse_move(n.machine, coalesce(passed, o.state), n.last_event, n.state, announced,
+                                        n.id::text) end,
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor)
                         else coalesce(nullif(actor, ''), session_user) end,
@@ -6656,19 +6830,38 @@ begin
          login
     from o
     join n on n.id = o.id
-    left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
+    left join holdfast.machine_moves m
+      on m.machine = o.machine and m.from_state = coalesce(passed, o.state) and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if seen.is_told and announced is not null then  -- the join and the call are for what the machine listens to
+    select bool_or(c.moved_by is null
+                   or c.moved_by && array[e.last_event, case when passed is not null then 'queued' end])
+      into seen.is_told
+      from (select n.machine, n.last_event from n group by n.machine, n.last_event) e
+      join holdfast.machines c on c.machine = e.machine;
+  end if;
+  if seen.is_told and passed is not null then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, 'queued', passed, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, array_agg(n.id) as step_ids
+               from o join n on n.id = o.id
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
+              group by n.machine, n.run_id, o.state) g
+      group by g.machine;
+  end if;
   if seen.is_told then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
-       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+       from (select n.machine, n.run_id, coalesce(passed, o.state) as from_state, n.state as to_state,
+                    array_agg(n.id) as step_ids,
                     case when announced is null then 'by_hand' else n.last_event end as event
                from o join n on n.id = o.id
-              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              where n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))
+                and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
               group by n.machine, n.run_id, o.state, n.state, event) g
       group by g.machine;
   end if;
-  if is_limited then
+  if seen.is_limited then
     select array_agg(c.limit_id), array_agg(c.held), array_agg(c.parked) into limit_ids, held, parked
       from (select u.limit_id, sum(u.held)::int as held, sum(u.parked)::int as parked
               from (select unnest(case when o.lease_id is not null then o.holds else array[o.limited_by] end)
@@ -6686,7 +6879,8 @@ begin
             having sum(u.held) <> 0 or sum(u.parked) <> 0) c;
     if limit_ids is not null then
       -- Breakers need to know how each step lost its lease, and which was the probe.
-      perform holdfast.count_limits(limit_ids, held, parked, case when has_breakers then array(
+      perform holdfast.count_limits(limit_ids, held, parked, case when exists (
+        select from holdfast.limits r where r.breaker_after is not null) then array(
         select (e.limit_id, e.event, e.error_type, -count(*), 0, array_agg(e.id))::holdfast.limit_change
           from (select unnest(o.holds) as limit_id, o.id, n.error ->> 'type' as error_type,
                        case when announced is null then 'by_hand' else n.last_event end as event
@@ -6786,6 +6980,25 @@ begin
    where s.id = any (keep_alone.ids) and s.batch_key is not null and s.alone is null;
 end
 $$;
+
+
+--
+-- Name: keep_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.keep_position(place text, last holdfast.due_position, clock timestamp with time zone) RETURNS text
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT set_config('holdfast.position'::text, concat_ws('
+'::text, place,
+         CASE
+             WHEN ((split_part(current_setting('holdfast.position'::text, true), '
+'::text, 1) = place) AND ((split_part(current_setting('holdfast.position'::text, true), '
+'::text, 2))::numeric > EXTRACT(epoch FROM clock))) THEN split_part(current_setting('holdfast.position'::text, true), '
+'::text, 2)
+             ELSE ((EXTRACT(epoch FROM clock) + (1)::numeric))::text
+         END, EXTRACT(epoch FROM (last).due_at), (last).id), false) AS set_config;
+END;
 
 
 --
@@ -6936,6 +7149,75 @@ begin
   if lease_steps.admission.is_charged_last and claimed > 0 then
     perform holdfast.charge_last(lease_steps.admission.shared, claimed, lease_steps.at);
   end if;
+end
+$$;
+
+
+--
+-- Name: lease_unadmitted(bigint[], holdfast.steps, text, interval, integer, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone) RETURNS SETOF holdfast.claimed_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  queued constant text := (select m.to_state from holdfast.machine_moves m
+                            where m.machine = head.machine and m.from_state = head.state and m.event = 'queued');
+  held constant text := (select m.to_state from holdfast.machine_moves m
+                          where m.machine = head.machine and m.from_state = coalesce(queued, head.state)
+                            and m.event = 'claimed');
+begin
+  if held is null then
+    return;
+  end if;
+  perform set_config('holdfast.passed', coalesce(queued, ''), true);
+  return query
+  update holdfast.steps s
+     set state = held, last_event = 'claimed', attempt = s.attempt + 1, claimed_at = lease_unadmitted.clock,
+         lease_id = nextval('holdfast.lease_ids'), lease_owner = lease_unadmitted.worker,
+         lease_until = lease_unadmitted.clock + lease_unadmitted.lease
+   where s.id = any (lease_unadmitted.ids)
+     and holdfast.is_unadmitted(s)  -- guard: unadmitted
+     and s.state = head.state and s.machine = head.machine
+     and s.kind = head.kind and s.tenant = head.tenant and s.queue = head.queue and s.priority = head.priority
+     and s.batch_key is not distinct from head.batch_key and s.limits is not distinct from head.limits
+     and s.alone is null and s.parked_for is null
+  returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor, s.batch_key,
+            case when s.batch_key is not null
+                 then lease_unadmitted.called
+                      + (width_bucket(s.id, (select lease_unadmitted.ids)) - 1) / lease_unadmitted.size + 1 end,
+            case when s.batch_key is not null then s.tenant end, s.alone;
+  perform set_config('holdfast.passed', '', true);
+end
+$$;
+
+
+--
+-- Name: leases_left(bigint[], bigint[], interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.leases_left(step_ids bigint[], lease_ids bigint[], at_least interval) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  until constant timestamptz := holdfast.clock() + leases_left.at_least;
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select u.lease_id
+    from unnest(leases_left.step_ids, leases_left.lease_ids) u (step_id, lease_id)
+   cross join lateral (
+     select h.lease_id, h.lease_until, h.tenant from holdfast.steps h where h.id = u.step_id offset 0) s
+   where s.lease_id = u.lease_id  -- guard: lease
+     and s.lease_until >= until  -- guard: until
+     and holdfast.matches_any(allowed, s.tenant);  -- guard: tenant
 end
 $$;
 
@@ -7187,6 +7469,8 @@ declare
   by_kind constant text := case when holdfast.has_limits('kind') then 'kind:' end;
   by_tenant constant text := case when holdfast.has_limits('tenant') then 'tenant:' end;
   is_by_itself constant boolean := coalesce(by_queue, by_kind, by_tenant) is not null;
+  shared_names constant text[] := array_remove(
+    first.limits || array[by_queue, by_kind || first.kind, by_tenant || first.tenant], null);
   has_own constant boolean := exists (select from holdfast.limits r where r.tenant <> '*');
   is_weighed boolean;
   is_parked boolean;
@@ -7214,9 +7498,14 @@ begin
     into limits_in_force.is_shared, is_weighed, is_parked, has_keys, are_single, named_steps, names, name_tenants
     from holdfast.steps s
    where s.id = any (limits_in_force.candidates);
+  if limits_in_force.is_shared and is_weighed then
+    is_weighed := exists (  -- without a bucket, weights mean nothing
+      select from unnest(shared_names) n (name)
+        join holdfast.limits r on r.name in (n.name, holdfast.limit_family(n.name)) and r.rate is not null);
+  end if;
   limits_in_force.is_shared := limits_in_force.is_shared and not is_weighed;
   if limits_in_force.is_shared then
-    names := array_remove(first.limits || array[by_queue, by_kind || first.kind, by_tenant || first.tenant], null);
+    names := shared_names;
     name_tenants := array_fill(first.tenant, array[cardinality(names)]);
     named_steps := null;
   elsif are_single is not true then
@@ -8144,18 +8433,14 @@ $_$;
 --
 
 CREATE FUNCTION holdfast.narrow_tenants(asked text[]) RETURNS text[]
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  allowed constant text[] := holdfast.allowed_tenants();
-begin
-  if narrow_tenants.asked is null or allowed is null then
-    return coalesce(narrow_tenants.asked, allowed);
-  end if;
-  return array(select unnest(narrow_tenants.asked) intersect select unnest(allowed));
-end
-$$;
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (asked IS NULL) THEN holdfast.allowed_tenants()
+             ELSE holdfast.intersect_tenants(asked, holdfast.allowed_tenants())
+         END AS intersect_tenants;
+END;
 
 
 --
@@ -8922,7 +9207,10 @@ begin
     pending := pending || turn.pending;
     missing := missing - cardinality(turn.ids);
     if pick_admitted.is_batched then
-      calls := calls - (select count(distinct c.call)::int from unnest(holdfast.number_calls(turn.ids)) c (call));
+      calls := calls - (
+        select count(distinct c.call)::int
+          from unnest(case when turn.ids = formed.ids then formed.calls  -- all of them: they are numbered already
+                           else holdfast.number_calls(turn.ids) end) c (call));
     end if;
     answer.tight := answer.tight + coalesce(turn.tight, 0);
     exit when missing <= 0 or calls <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
@@ -9054,7 +9342,8 @@ CREATE FUNCTION holdfast.pick_lot(run holdfast.runs, room integer, OUT ids bigin
 declare
   is_counted constant boolean := run.admits = 'chosen' or not exists (
     select from holdfast.machines c where c.machine = run.machine and c.admits is not null);
-  size constant int := greatest(1000, pick_lot.room);
+  -- After a retry it may have to pass over many.
+  size constant int := case when run.admits = 'untried' then pick_lot.room + 1 else greatest(1000, pick_lot.room) end;
   seen bigint[];
   fresh bigint[];
 begin
@@ -9146,6 +9435,7 @@ declare
   passed bigint[];
   last holdfast.due_position;
   pick holdfast.pick;
+  kept text;
 begin
   loop
     -- No distinct aggregate: it would sort the rows, and the next claim continues after the last of them.
@@ -9182,7 +9472,7 @@ begin
     end if;
   end if;
   if seen = pick_steps.wanted then
-    perform holdfast.remember_position(place, last, pick_steps.clock);
+    kept := holdfast.keep_position(place, last, pick_steps.clock);
   end if;
   return pick;
 end
@@ -9337,6 +9627,7 @@ CREATE TABLE holdfast.machines (
     window_size integer,
     admits text,
     counts_admitted text,
+    moved_by text[],
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL))),
     CONSTRAINT window_is_positive CHECK ((window_size > 0))
@@ -9460,18 +9751,18 @@ $_$;
 --
 
 CREATE FUNCTION holdfast.position_of(place text, clock timestamp with time zone) RETURNS holdfast.due_position
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  kept constant jsonb := nullif(current_setting('holdfast.position', true), '')::jsonb;
-begin
-  if kept ->> 'place' = position_of.place and (kept ->> 'until')::timestamptz > position_of.clock then
-    return ((kept ->> 'due_at')::timestamptz, (kept ->> 'id')::bigint);
-  end if;
-  return ('-infinity'::timestamptz, 0::bigint);
-end
-$$;
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((split_part(current_setting('holdfast.position'::text, true), '
+'::text, 1) = place) AND ((split_part(current_setting('holdfast.position'::text, true), '
+'::text, 2))::numeric > EXTRACT(epoch FROM clock))) THEN ROW(to_timestamp((split_part(current_setting('holdfast.position'::text, true), '
+'::text, 3))::double precision), (split_part(current_setting('holdfast.position'::text, true), '
+'::text, 4))::bigint)::holdfast.due_position
+             ELSE ROW('-infinity'::timestamp with time zone, (0)::bigint)::holdfast.due_position
+         END AS "row";
+END;
 
 
 --
@@ -10159,9 +10450,8 @@ begin
   if not exists (
     select from holdfast.workers w
      where w.worker = record_worker.worker and w.queue = record_worker.queue
-       and w.seen_at > record_worker.clock - interval '10 s'
-       and w.kinds is not distinct from record_worker.kinds and w.tenants is not distinct from record_worker.tenants
-       and w.machine is not distinct from record_worker.machine) then
+       and holdfast.is_recorded(w, record_worker.kinds, record_worker.tenants, record_worker.machine,
+                                record_worker.clock)) then
     perform holdfast.check_name('queue', record_worker.queue);
     perform holdfast.check_names('kind', record_worker.kinds);
     perform holdfast.check_names('tenant', record_worker.tenants);
@@ -10332,6 +10622,8 @@ CREATE FUNCTION holdfast.refuse_move(machine text, from_state text, event text, 
     AS $$
 declare
   ways text;
+  is_run constant boolean := exists (
+    select from holdfast.machines c where c.machine = refuse_move.machine and c.subject = 'run');
 begin
   select string_agg(format('%s by %s', m.to_state, m.event), ', ' order by m.event)
     into ways
@@ -10342,7 +10634,9 @@ begin
     format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject,
            refuse_move.actor_kind,
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
-    format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
+    format('from %s it may become: %s', refuse_move.from_state,
+           coalesce(ways, case when is_run then 'nothing, it is final: create a new run'
+                               else 'nothing, it is final' end)));
   return null;
 end
 $$;
@@ -10446,27 +10740,6 @@ $$;
 
 
 --
--- Name: remember_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  kept constant jsonb := nullif(current_setting('holdfast.position', true), '')::jsonb;
-  until constant timestamptz := case
-    when kept ->> 'place' = remember_position.place and (kept ->> 'until')::timestamptz > remember_position.clock
-    then (kept ->> 'until')::timestamptz else remember_position.clock + interval '1 s' end;
-begin
-  perform set_config('holdfast.position', jsonb_build_object(
-    'place', remember_position.place, 'due_at', remember_position.last.due_at, 'id', remember_position.last.id,
-    'until', until)::text, false);
-end
-$$;
-
-
---
 -- Name: prunings; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -10551,10 +10824,10 @@ declare
   last constant int := coalesce(first - 1, cardinality(remember_reached.seen), 0);
 begin
   if last > 0 then
-    perform holdfast.remember_position(
+    perform holdfast.keep_position(
       remember_reached.place, (remember_reached.dues[last], remember_reached.seen[last]), remember_reached.clock);
   elsif remember_reached.reached.id > 0 then
-    perform holdfast.remember_position(remember_reached.place, remember_reached.reached, remember_reached.clock);
+    perform holdfast.keep_position(remember_reached.place, remember_reached.reached, remember_reached.clock);
   else
     perform set_config('holdfast.position', '', false);
   end if;
@@ -11322,6 +11595,28 @@ $_$;
 
 
 --
+-- Name: runs_to_fill(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.runs_to_fill(most integer) RETURNS uuid[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return array(
+    select r.id from holdfast.runs r
+     where r.to_admit > 0 and r.halt is null and r.finished_at is null
+       and r.live <= r.window_size * 3 / 4  -- guard: ahead
+     order by r.id
+     limit runs_to_fill.most);
+end
+$$;
+
+
+--
 -- Name: schedule_definition(holdfast.schedules); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -11422,9 +11717,7 @@ CREATE FUNCTION holdfast.set_actor(kind text DEFAULT ''::text, name text DEFAULT
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  perform set_config('holdfast.actor_kind', set_actor.kind, true),
-          set_config('holdfast.actor', set_actor.name, true),
-          set_config('holdfast.reason', coalesce(set_actor.reason, ''), true);
+  perform holdfast.as_actor(set_actor.kind, set_actor.name, set_actor.reason);
 end
 $$;
 
@@ -11750,6 +12043,49 @@ $_$;
 
 
 --
+-- Name: settle_whole(bigint[], bigint[], jsonb[], jsonb, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  given constant integer := cardinality(step_ids) + jsonb_array_length(others);
+  settled_ids bigint[];
+  events text[];
+  states text[];
+  lost record;
+begin
+  select coalesce(array_agg(s.step_id), '{}'), array_agg(s.event), array_agg(s.state)
+    into settled_ids, events, states
+    from holdfast.settle_batch(settle_whole.step_ids, settle_whole.lease_ids, settle_whole.results,
+                               settle_whole.others) s;
+  if cardinality(settled_ids) < given then  -- guard: leases
+    select g.step_id, g.lease_id into lost
+      from (select u.step_id, u.lease_id
+              from unnest(settle_whole.step_ids, settle_whole.lease_ids) u (step_id, lease_id)
+            union all
+            select (o.item ->> 'step_id')::bigint, (o.item ->> 'lease_id')::bigint
+              from jsonb_array_elements(settle_whole.others) o (item)) g
+     where g.step_id <> all (settled_ids)
+     limit 1;
+    if found then  -- else a step was given twice
+      perform holdfast.refuse(
+        'RN002', format('step %s is no longer held under lease %s, so its transaction was rolled back', lost.step_id,
+                        lost.lease_id), 'stop working on it', lost.step_id::text);
+    end if;
+  end if;
+  if settle_whole.must_progress and not (events <@ array['succeeded', 'continued']) then  -- guard: progress
+    perform holdfast.refuse('RN011', 'the result or cursor has more than 1048576 bytes',
+                            'store it elsewhere and return its location', 'result');
+  end if;
+  return query select u.id, u.event, u.state from unnest(settled_ids, events, states) u (id, event, state);
+end
+$$;
+
+
+--
 -- Name: shortest_keep(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -11874,6 +12210,7 @@ CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT
 #variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   due timestamptz := coalesce(start_step.due_at, clock);
   parked_due timestamptz;
   kind_queue text;
@@ -11888,6 +12225,7 @@ declare
   own_weight numeric;
   is_known_queue boolean;
   has_rules boolean;
+  is_awaited boolean;
   into_queue text;
   hash bytea;
   own_state text;
@@ -11898,22 +12236,28 @@ begin
   if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
       and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
       and coalesce(holdfast.is_name(start_step.key, 400), true)
-      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)
+      and coalesce(holdfast.is_name(start_step.actor), true)) is not true then  -- a call costs more
     perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
     perform holdfast.check_name('key', start_step.key, 400);
     perform holdfast.check_name('unique_key', start_step.unique_key, 400);
     perform holdfast.check_due(start_step.due_at);
+    perform holdfast.check_name('actor', start_step.actor);
   end if;
-  perform holdfast.check_tenant(start_step.tenant);
+  if (holdfast.is_name(start_step.tenant) and holdfast.matches_any(allowed, start_step.tenant)) is not true then
+    perform holdfast.check_tenant(start_step.tenant);
+  end if;
   -- All lookups of a start in one statement: each further one costs as much as several of them.
   select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
          case when t.phase = 'open' then due end,
          exists (select from holdfast.queues q
                   where q.queue = coalesce(start_step.queue, k.queue, 'default')
                     and q.top_priority >= start_step.priority),
-         exists (select from holdfast.limits)
+         exists (select from holdfast.limits),
+         exists (select from holdfast.workers w  -- usually none sleeps: a start then sends no hint
+                  where w.is_asleep and w.queue = coalesce(start_step.queue, k.queue, 'default'))
     into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
-         due, is_known_queue, has_rules
+         due, is_known_queue, has_rules, is_awaited
     from (select) one
     left join holdfast.kinds k  -- as kinds_of has it, at half the cost
       on k.kind = start_step.kind and k.tenant = case
@@ -11988,15 +12332,13 @@ begin
     return step_id;
   end loop;
   if start_step.actor is not null then
-    perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
     values (clock, start_step.tenant, start_step.machine, 'new', 'created', own_state,
             coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, step_id, 0,
             case when start_step.actor <> session_user then session_user end);
   end if;
-  -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
-  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
+  if due is not null and is_awaited then
     perform holdfast.wake(array[into_queue]);
   end if;
   return step_id;
@@ -12456,9 +12798,6 @@ $$;
 CREATE FUNCTION holdfast.take_lots(clock timestamp with time zone) RETURNS jsonb[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
-    SET jit TO 'off'
     AS $$
 declare
   actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
@@ -12469,13 +12808,7 @@ declare
   lots jsonb[] := '{}';
 begin
   perform holdfast.set_actor('system', 'window');
-  for run_id in
-    select r.id from holdfast.runs r
-     where r.to_admit > 0 and r.halt is null and r.finished_at is null
-       and r.live <= r.window_size * 3 / 4  -- guard: ahead
-     order by r.id
-     limit 10
-  loop
+  foreach run_id in array holdfast.runs_to_fill(10) loop
     if pg_try_advisory_xact_lock(holdfast.run_lock(run_id)) then
       lot := holdfast.take_lot(run_id, take_lots.clock);
       lots := lots || case when lot is null then '{}' else array[lot] end;
@@ -14047,10 +14380,10 @@ $$;
 
 
 --
--- Name: events_by(text, bigint[], uuid[]); Type: FUNCTION; Schema: ingest; Owner: -
+-- Name: events_by(text, bigint[], uuid[], jsonb); Type: FUNCTION; Schema: ingest; Owner: -
 --
 
-CREATE FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[] DEFAULT '{}'::uuid[]) RETURNS TABLE(id bigint, at timestamp with time zone, event text, run_id uuid, step_id bigint, feed text, run_type text, trace_id text, partition_id text, severity text, message text, body jsonb, records bigint, quarantined integer, deleted integer, watermark timestamp with time zone)
+CREATE FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[] DEFAULT '{}'::uuid[], known jsonb DEFAULT '{}'::jsonb) RETURNS TABLE(id bigint, at timestamp with time zone, event text, run_id uuid, step_id bigint, feed text, run_type text, trace_id text, partition_id text, severity text, message text, body jsonb, records bigint, quarantined integer, deleted integer, watermark timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -14080,6 +14413,7 @@ begin
     join ingest.event_log e on e.run_id = r.run_id
     left join ingest.partitions p on p.run_id = e.run_id and p.partition_id = e.partition_id
    where r.run_id = any (runs) and holdfast.matches_any(allowed, r.tenant)
+     and e.id > coalesce((events_by.known ->> r.run_id::text)::bigint, 0)  -- guard: known
      and coalesce(e.body ->> 'worker', e.body ->> 'workerId') = events_by.worker  -- guard: own
    order by e.id;
   return query
@@ -15282,12 +15616,7 @@ CREATE TABLE ops.run_facts (
     retry_of text,
     rollback_of text,
     idempotency_key text,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT claimed_has_a_worker CHECK ((((claimed_by IS NULL) = (started_at IS NULL)) AND ((claimed_by IS NOT NULL) OR (status = ANY (ARRAY['queued'::text, 'cancelled'::text]))))),
-    CONSTRAINT finished_is_over CHECK (((finished_at IS NULL) = (status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text])))),
-    CONSTRAINT known_status CHECK ((status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
-    CONSTRAINT queued_is_unclaimed CHECK (((status <> 'queued'::text) OR (num_nonnulls(claimed_by, started_at, finished_at) = 0))),
-    CONSTRAINT times_in_order CHECK (((queued_at <= started_at) AND (started_at <= running_at) AND (COALESCE(started_at, queued_at) <= finished_at)))
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
@@ -15994,6 +16323,27 @@ END;
 
 
 --
+-- Name: is_sound(text, text, timestamp with time zone, timestamp with time zone, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.is_sound(status text, claimed_by text, queued_at timestamp with time zone, started_at timestamp with time zone, running_at timestamp with time zone, finished_at timestamp with time zone) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return status in ('queued', 'claimed', 'running', 'success', 'failed', 'cancelled')
+    and (status <> 'queued' or num_nonnulls(claimed_by, started_at, finished_at) = 0)
+    and (claimed_by is null) = (started_at is null)
+    and (claimed_by is not null or status in ('queued', 'cancelled'))
+    and (finished_at is null) = (status in ('queued', 'claimed', 'running'))
+    -- a time that is missing is not out of order
+    and coalesce(queued_at <= started_at, true) and coalesce(started_at <= running_at, true)
+    and coalesce(coalesce(started_at, queued_at) <= finished_at, true);
+end
+$$;
+
+
+--
 -- Name: lock_finished(text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -16307,7 +16657,8 @@ begin
       run_id, step_id, queued_at, updated_at, expires_at, tenant, kind, project_id, env_id, env, git_sha, git_ref,
       queued_by, retry_of, rollback_of, metadata)
     select coalesce(s.input ->> 'run_id', 'run-' || gen_random_uuid()), s.id, s.created_at, s.created_at,
-           (s.input ->> 'expires_at')::timestamptz, s.tenant, regexp_replace(s.kind, '^ops:', ''),
+           (s.input ->> 'expires_at')::timestamptz, s.tenant,
+           case when starts_with(s.kind, 'ops:') then substr(s.kind, 5) else s.kind end,
            s.input ->> 'project_id', s.input ->> 'env_id', s.input ->> 'env', s.input ->> 'git_sha',
            s.input ->> 'git_ref', s.input ->> 'queued_by', s.input ->> 'retry_of', s.input ->> 'rollback_of',
            case when jsonb_typeof(s.input -> 'metadata') = 'object' then s.input -> 'metadata' else '{}' end
@@ -16346,6 +16697,9 @@ begin
     from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
     join holdfast.steps s on s.id = u.step_id
    where f.step_id = u.step_id;
+  if cardinality(record_moves.moves) = 1 and record_moves.moves[1].to_state <> 'cancelled' then
+    return;  -- most calls: the statement below costs more
+  end if;
   if exists (select from unnest(record_moves.moves) m where m.from_state = 'queued' and m.to_state = 'cancelled') then
     update ops.run_approvals a
        set decision = 'cancelled', decided_by = actor, decided_at = clock, reason = why
@@ -16417,7 +16771,8 @@ begin
       when 'approvals' then 'use ops.decide_approval'
       when 'webhook_deliveries' then 'the webhook receiver records them'
       else case tg_op when 'INSERT' then 'queue a run with ops.queue_run'
-                      else 'end a run with ops.cancel_run; retention removes finished runs' end end);
+                      else 'end a run with ops.cancel_run; retention removes finished runs by the rules of '
+                           'holdfast.retention_list, at once with `holdfast retention run`' end end);
   return null;
 end
 $$;
@@ -16956,8 +17311,9 @@ declare
   events int;
 begin
   delete from rules.ledger l
-   where l.id = any (array(select o.id from rules.ledger o where o.at < clock - rules.kept_for('ledger')
-                            order by o.at limit age_rows.batch));
+   where l.id = any (array(select o.id
+                             from (select f.id, f.at from rules.ledger f order by f.id limit age_rows.batch) o
+                            where o.at < clock - rules.kept_for('ledger')));  -- ids follow the time
   get diagnostics changes = row_count;
   delete from rules.stored_events e
    where e.id = any (array(select o.id from rules.stored_events o where o.at < clock - rules.kept_for('stored_events')
@@ -17482,7 +17838,7 @@ begin
   if jsonb_typeof(check_preview.rule) is distinct from 'object' then
     perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
                                             coalesce(jsonb_typeof(check_preview.rule), 'null')),
-                            'docs/reference/rules.md has the schema', 'rule');
+                            'docs/reference/rule.schema.json has the schema', 'rule');
   end if;
   perform holdfast.check_name('source', coalesce(check_preview.source, ''), 100);
   perform holdfast.check_name('project_id', check_preview.project_id);
@@ -18034,7 +18390,7 @@ begin
   if jsonb_typeof(define_rule.definition) is distinct from 'object' then
     perform holdfast.refuse('RN005', format('a rule must be a JSON object, got %s',
                                             coalesce(jsonb_typeof(define_rule.definition), 'null')),
-                            'docs/reference/rules.md has the schema', 'definition');
+                            'docs/reference/rule.schema.json has the schema', 'definition');
   end if;
   return (rules.freeze_rule(define_rule.definition, false, coalesce(define_rule.actor, session_user),
                             define_rule.tenant)).version;
@@ -18127,6 +18483,34 @@ CREATE FUNCTION rules.duration_bucket(took bigint) RETURNS text
             FROM unnest('{1000,5000,15000,60000,300000,900000,3600000,14400000,86400000}'::bigint[]) b(bound)
            WHERE (duration_bucket.took <= b.bound)), 'more'::text) AS "coalesce";
 END;
+
+
+--
+-- Name: enter_changes(rules.run_facts, bigint[], timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.enter_changes(facts rules.run_facts, step_ids bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+  insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, price_after, compare_at_before,
+                            compare_at_after, source, effect, rule_id, rule_version, run_id, step_id)
+  select enter_changes.clock, facts.tenant, facts.channel, v.item_id, v.currency, v.price_before, v.price_after,
+         v.compare_at_before, v.compare_at_after, facts.source,
+         case when s.result ->> 'effect' = 'found' then 'found' else 'written' end,
+         facts.rule_id, facts.rule_version, facts.run_id, s.id
+    from holdfast.steps s
+    join rules.target_values v on v.step_id = s.id
+   where s.id = any (enter_changes.step_ids) and v.step_id = any (enter_changes.step_ids);
+end
+$$;
 
 
 --
@@ -18776,6 +19160,49 @@ $$;
 
 
 --
+-- Name: may_read_on(bigint); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.may_read_on(step_id bigint) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step constant holdfast.steps := (select s from holdfast.steps s where s.id = may_read_on.step_id);
+begin
+  return not exists (
+      select from holdfast.limit_states t
+        left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
+       where t.id = any (step.holds)
+         and (r.rate is not null  -- guard: rate
+              or r.concurrency is not null  -- guard: slots
+              or greatest(t.paused_until, r.paused_until) > clock  -- guard: pause
+              or t.open_until is not null))  -- guard: breaker
+    and exists (
+      select from holdfast.runs r
+       where r.id = step.run_id
+         and r.halt is null and r.finished_at is null)  -- guard: halt
+    and exists (
+      select from holdfast.queues q
+       where q.queue = step.queue
+         and q.paused_at is null  -- guard: queue
+         and not exists (
+           select from generate_series(step.priority + 1, q.top_priority) p (priority)
+            cross join lateral (
+              select from holdfast.steps s
+               where s.queue = step.queue and s.priority = p.priority
+                 and s.due_at <= clock limit 1) s));  -- guard: order
+end
+$$;
+
+
+--
 -- Name: next_day(timestamp with time zone); Type: FUNCTION; Schema: rules; Owner: -
 --
 
@@ -18893,7 +19320,8 @@ begin
             from holdfast.run_steps n
            cross join lateral (select h.id, h.state, h.error from holdfast.steps h where h.id = n.step_id offset 0) s
            where n.run_id = part.run_id and n.step_id > part.after and n.step_id <= part.last
-             and (s.state = 'APPLIED' or (s.state = 'FAILED' and rules.is_unknown(s.error)))
+             and (s.state = 'APPLIED'
+                  or (s.state in ('FAILED', 'QUEUED') and rules.is_unknown(s.error)))  -- guard: unknown
            order by n.step_id
            limit page_targets.most) t
    cross join lateral (select w.* from rules.target_values w where w.step_id = t.id offset 0) v
@@ -19459,6 +19887,7 @@ CREATE FUNCTION rules.record_targets(moves holdfast.shared_move[]) RETURNS void
 declare
   clock constant timestamptz := holdfast.clock();
   move holdfast.shared_move;
+  facts rules.run_facts;
   undoing bigint[] := '{}';
   lost int;  -- targets of which nobody knows whether they were written
 begin
@@ -19468,16 +19897,9 @@ begin
       when move.event = 'created' then
         perform rules.check_new_targets(move.run_id, cardinality(move.step_ids));
       when move.to_state = 'APPLIED' then
-        insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, price_after, compare_at_before,
-                                  compare_at_after, source, effect, rule_id, rule_version, run_id, step_id)
-        select clock, f.tenant, f.channel, v.item_id, v.currency, v.price_before, v.price_after, v.compare_at_before,
-               v.compare_at_after, f.source, case when s.result ->> 'effect' = 'found' then 'found' else 'written' end,
-               f.rule_id, f.rule_version, f.run_id, s.id
-          from rules.run_facts f, unnest(move.step_ids) u (step_id)
-         cross join lateral (select h.id, h.result from holdfast.steps h where h.id = u.step_id offset 0) s
-         cross join lateral (select t.* from rules.target_values t where t.step_id = u.step_id offset 0) v
-         where f.run_id = move.run_id;
-        if exists (select from rules.run_facts f where f.run_id = move.run_id and f.undoes is not null) then
+        select f.* into facts from rules.run_facts f where f.run_id = move.run_id;
+        perform rules.enter_changes(facts, move.step_ids, clock);
+        if facts.undoes is not null then
           undoing := undoing || move.step_ids;
         end if;
       when move.to_state = 'ROLLED_BACK' then
@@ -20103,10 +20525,10 @@ $$;
 
 
 --
--- Name: take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text); Type: FUNCTION; Schema: rules; Owner: -
+-- Name: take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text, bigint, text[]); Type: FUNCTION; Schema: rules; Owner: -
 --
 
-CREATE FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint DEFAULT 0, source text DEFAULT 'api'::text, metadata jsonb DEFAULT '{}'::jsonb, project_id text DEFAULT NULL::text, expires_in interval DEFAULT '24:00:00'::interval, parent_run_id uuid DEFAULT NULL::uuid, key text DEFAULT NULL::text, actor text DEFAULT NULL::text, tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id uuid, plan_hash text, expires_at timestamp with time zone, targets integer, refused bigint, is_new boolean)
+CREATE FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint DEFAULT 0, source text DEFAULT 'api'::text, metadata jsonb DEFAULT '{}'::jsonb, project_id text DEFAULT NULL::text, expires_in interval DEFAULT '24:00:00'::interval, parent_run_id uuid DEFAULT NULL::uuid, key text DEFAULT NULL::text, actor text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, unmatched bigint DEFAULT 0, unmatched_first text[] DEFAULT '{}'::text[]) RETURNS TABLE(run_id uuid, plan_hash text, expires_at timestamp with time zone, targets integer, refused bigint, is_new boolean)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET jit TO 'off'
@@ -20114,12 +20536,21 @@ CREATE FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint DE
 declare
   author constant text := coalesce(take_preview.actor, session_user);
   facts rules.run_facts;
+  more jsonb := '{}';
 begin
   perform holdfast.check_tenant(take_preview.tenant);
   perform rules.check_preview(take_preview.rule, take_preview.source, take_preview.metadata, take_preview.project_id,
                               take_preview.expires_in, take_preview.unchanged, take_preview.key, take_preview.actor);
   if take_preview.source = 'rollback' then
     perform holdfast.refuse('RN005', 'a preview cannot have the source rollback', 'use rules.rollback', 'source');
+  end if;
+  if (take_preview.unmatched >= 0) is not true then
+    perform holdfast.refuse('RN005', format('unmatched must be 0 or more, got %s', take_preview.unmatched),
+                            'count the skus of the list that no item has', 'unmatched');
+  end if;
+  if take_preview.unmatched > 0 then
+    more := jsonb_build_object('unmatched', jsonb_build_object(
+      'skus', take_preview.unmatched, 'first', to_jsonb(coalesce(take_preview.unmatched_first[1:5], '{}'))));
   end if;
   perform rules.check_channel(take_preview.channel, take_preview.tenant);
   perform rules.check_staging();
@@ -20131,7 +20562,7 @@ begin
   facts.metadata := coalesce(take_preview.metadata, '{}');
   facts.expires_at := holdfast.clock() + take_preview.expires_in;
   return query select k.* from rules.keep_preview(
-    facts, rules.freeze_rule(take_preview.rule, true, author, take_preview.tenant), '{}', take_preview.unchanged,
+    facts, rules.freeze_rule(take_preview.rule, true, author, take_preview.tenant), more, take_preview.unchanged,
     take_preview.parent_run_id, take_preview.key, author) k;
 end
 $$;
@@ -20145,6 +20576,7 @@ CREATE FUNCTION rules.target_inputs(step_ids bigint[]) RETURNS TABLE(step_id big
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
@@ -20154,26 +20586,27 @@ declare
 begin
   for part in
     select f.tenant, f.channel, f.undoes, f.is_settling, f.metadata ->> 'correlationId' as correlation_id,
-           (select p.tries from holdfast.step_policy(g.policy, g.kind, 'rules.target', f.tenant) p) as tries, g.ids
-      from (select s.run_id, s.policy, s.kind, array_agg(u.id) as ids
-              from unnest(target_inputs.step_ids) u (id)
-             cross join lateral (select h.run_id, h.policy, h.kind from holdfast.steps h where h.id = u.id offset 0) s
+           (select p.tries from holdfast.step_policy(g.policy, g.kind, 'rules.target', f.tenant) p) as tries,
+           g.ids, g.failures, g.errors
+      from (select s.run_id, s.policy, s.kind, array_agg(s.id) as ids, array_agg(s.failures) as failures,
+                   array_agg(s.error) as errors
+              from holdfast.steps s
+             where s.id = any (target_inputs.step_ids)
              group by s.run_id, s.policy, s.kind) g
      cross join lateral (select r.* from rules.run_facts r where r.run_id = g.run_id offset 0) f
      where holdfast.matches_any(allowed, f.tenant)
   loop
     return query
-    select u.id, null::text,
+    select s.id, null::text,
            case when s.error is null and m.retries is null and part.undoes is null and not part.is_settling
                 then row_to_json(v)
                 else rules.later_input(to_jsonb(v), s.error, m.retries, part.is_settling, o.undoes) end
-      from unnest(part.ids) u (id)
-     cross join lateral (select h.failures, h.error from holdfast.steps h where h.id = u.id offset 0) s
+      from unnest(part.ids, part.failures, part.errors) s (id, failures, error)
      cross join lateral (
        select t.item_id, t.currency, t.price_before, t.price_after, t.compare_at_before, t.compare_at_after,
               t.writes_price, t.writes_compare_at, part.correlation_id, part.tries - s.failures as tries_left
-         from rules.target_values t where t.step_id = u.id offset 0) v
-      left join lateral (select k.retries from rules.target_marks k where k.step_id = u.id offset 0) m on true
+         from rules.target_values t where t.step_id = s.id offset 0) v
+      left join lateral (select k.retries from rules.target_marks k where k.step_id = s.id offset 0) m on true
       left join lateral (
         select jsonb_build_object('run_id', part.undoes, 'is_undone', h.state <> 'APPLIED', 'later', (
                  select case when l.step_id <> w.step_id then jsonb_build_object(
@@ -20187,6 +20620,27 @@ begin
          cross join lateral (select g.state from holdfast.steps g where g.id = w.step_id offset 0) h
          where part.undoes is not null) o on true;
   end loop;
+end
+$$;
+
+
+--
+-- Name: turn_page(bigint, bigint, bigint, integer, integer, jsonb, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.turn_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb, most integer) RETURNS TABLE(target_id bigint, item_id text, currency text, price_before bigint, compare_at_before bigint, expected bigint, expected_compare_at bigint, writes_price boolean, writes_compare_at boolean, standing text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if turn_page.findings = '[]' then  -- guard: events; their numbers must not be given out twice
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  perform rules.record_page(turn_page.step_id, turn_page.lease_id, turn_page.upto, turn_page.checked,
+                            turn_page.superseded, turn_page.findings);
+  if turn_page.most > 0 and rules.may_read_on(turn_page.step_id) then  -- guard: smooth
+    return query select t.* from rules.page_targets(turn_page.step_id, turn_page.lease_id, turn_page.most) t;
+  end if;
 end
 $$;
 
@@ -21646,27 +22100,6 @@ UNION ALL
     NULL::text AS login
    FROM holdfast.notes n
   WHERE COALESCE((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
-
-
---
--- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.workers (
-    worker text NOT NULL,
-    queue text NOT NULL,
-    kinds text[],
-    tenants text[],
-    is_asleep boolean DEFAULT false NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL,
-    state text,
-    about jsonb DEFAULT '{}'::jsonb NOT NULL,
-    machine text,
-    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
-);
-
-ALTER TABLE ONLY holdfast.workers FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -23289,6 +23722,14 @@ ALTER TABLE ONLY ops.deliveries
 
 
 --
+-- Name: run_facts facts_are_sound; Type: CHECK CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_facts
+    ADD CONSTRAINT facts_are_sound CHECK (ops.is_sound(status, claimed_by, queued_at, started_at, running_at, finished_at)) NOT VALID;
+
+
+--
 -- Name: known_environments known_environments_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
 --
 
@@ -23845,13 +24286,6 @@ CREATE INDEX events_of_run ON rules.stored_events USING btree (run_id, id) WHERE
 --
 
 CREATE INDEX findings_of_run ON rules.findings USING btree (run_id, step_id);
-
-
---
--- Name: ledger_by_age; Type: INDEX; Schema: rules; Owner: -
---
-
-CREATE INDEX ledger_by_age ON rules.ledger USING btree (at);
 
 
 --
@@ -26154,6 +26588,13 @@ REVOKE ALL ON FUNCTION holdfast.admit_untried(run holdfast.runs, ids bigint[], c
 
 
 --
+-- Name: FUNCTION as_actor(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.as_actor(kind text, name text, reason text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -26568,6 +27009,13 @@ REVOKE ALL ON FUNCTION holdfast.check_weight(weight numeric, call_weight numeric
 
 
 --
+-- Name: FUNCTION claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer, calls integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -26629,10 +27077,10 @@ REVOKE ALL ON FUNCTION holdfast.count_limits(ids bigint[], held integer[], parke
 
 
 --
--- Name: FUNCTION count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION count_lot(run holdfast.runs, fresh bigint[], leased integer, taken integer, reached bigint, is_last boolean, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], taken integer, reached bigint, is_last boolean, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.count_lot(run holdfast.runs, fresh bigint[], leased integer, taken integer, reached bigint, is_last boolean, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -27006,6 +27454,13 @@ REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM P
 
 
 --
+-- Name: FUNCTION intersect_tenants(asked text[], allowed text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.intersect_tenants(asked text[], allowed text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_admissible(step holdfast.steps, takes_failed boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -27148,6 +27603,23 @@ GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp wit
 
 
 --
+-- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
+GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
+GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
+GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_recorded(entry holdfast.workers, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_recorded(entry holdfast.workers, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_rule_of_app(name text, tenant text, rule jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -27194,6 +27666,13 @@ REVOKE ALL ON FUNCTION holdfast.judge_breakers(changes holdfast.limit_change[], 
 --
 
 REVOKE ALL ON FUNCTION holdfast.keep_alone(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION keep_position(place text, last holdfast.due_position, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.keep_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -27246,6 +27725,21 @@ REVOKE ALL ON FUNCTION holdfast.lease_of(kind text, tenant text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.lease_steps(ids bigint[], worker text, lease interval, leases jsonb, has_own boolean, at timestamp with time zone, admission holdfast.admission, numbered bigint[], numbers integer[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION leases_left(step_ids bigint[], lease_ids bigint[], at_least interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.leases_left(step_ids bigint[], lease_ids bigint[], at_least interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.leases_left(step_ids bigint[], lease_ids bigint[], at_least interval) TO hf_worker;
 
 
 --
@@ -28021,13 +28515,6 @@ REVOKE ALL ON FUNCTION holdfast.release_event(step holdfast.steps) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION remember_position(place text, last holdfast.due_position, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28289,6 +28776,13 @@ REVOKE ALL ON FUNCTION holdfast.run_to_change(id text, reason text, actor text) 
 
 
 --
+-- Name: FUNCTION runs_to_fill(most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.runs_to_fill(most integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION schedule_definition(schedule holdfast.schedules); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28373,6 +28867,14 @@ REVOKE ALL ON FUNCTION holdfast.settle_others(outcomes jsonb, allowed text[], cl
 
 REVOKE ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.settle_whole(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb, must_progress boolean) TO hf_worker;
 
 
 --
@@ -28946,14 +29448,14 @@ REVOKE ALL ON FUNCTION ingest.drop_consolidation(run_id uuid) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION events_by(worker text, step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: ingest; Owner: -
+-- Name: FUNCTION events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb); Type: ACL; Schema: ingest; Owner: -
 --
 
-REVOKE ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_producer;
-GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_worker;
-GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_reader;
-GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[]) TO hf_operator;
+REVOKE ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb) TO hf_reader;
+GRANT ALL ON FUNCTION ingest.events_by(worker text, step_ids bigint[], run_ids uuid[], known jsonb) TO hf_operator;
 
 
 --
@@ -29459,6 +29961,13 @@ REVOKE ALL ON FUNCTION ops.held_run(step_id bigint, lease_id bigint) FROM PUBLIC
 --
 
 REVOKE ALL ON FUNCTION ops.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_sound(status text, claimed_by text, queued_at timestamp with time zone, started_at timestamp with time zone, running_at timestamp with time zone, finished_at timestamp with time zone); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.is_sound(status text, claimed_by text, queued_at timestamp with time zone, started_at timestamp with time zone, running_at timestamp with time zone, finished_at timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -30009,6 +30518,13 @@ REVOKE ALL ON FUNCTION rules.duration_bucket(took bigint) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION enter_changes(facts rules.run_facts, step_ids bigint[], clock timestamp with time zone); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.enter_changes(facts rules.run_facts, step_ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION error_class(error jsonb); Type: ACL; Schema: rules; Owner: -
 --
 
@@ -30242,6 +30758,13 @@ REVOKE ALL ON FUNCTION rules.lock_passes(run_id uuid) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION rules.lock_run(facts rules.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION may_read_on(step_id bigint); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.may_read_on(step_id bigint) FROM PUBLIC;
 
 
 --
@@ -30580,13 +31103,13 @@ GRANT ALL ON FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], 
 
 
 --
--- Name: FUNCTION take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text); Type: ACL; Schema: rules; Owner: -
+-- Name: FUNCTION take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text, unmatched bigint, unmatched_first text[]); Type: ACL; Schema: rules; Owner: -
 --
 
-REVOKE ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) FROM PUBLIC;
-GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_producer;
-GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_worker;
-GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text) TO hf_operator;
+REVOKE ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text, unmatched bigint, unmatched_first text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text, unmatched bigint, unmatched_first text[]) TO hf_producer;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text, unmatched bigint, unmatched_first text[]) TO hf_worker;
+GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged bigint, source text, metadata jsonb, project_id text, expires_in interval, parent_run_id uuid, key text, actor text, tenant text, unmatched bigint, unmatched_first text[]) TO hf_operator;
 
 
 --
@@ -30595,6 +31118,14 @@ GRANT ALL ON FUNCTION rules.take_preview(rule jsonb, channel text, unchanged big
 
 REVOKE ALL ON FUNCTION rules.target_inputs(step_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION rules.target_inputs(step_ids bigint[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION turn_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb, most integer); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.turn_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION rules.turn_page(step_id bigint, lease_id bigint, upto bigint, checked integer, superseded integer, findings jsonb, most integer) TO hf_worker;
 
 
 --
@@ -30982,16 +31513,6 @@ GRANT SELECT ON TABLE holdfast.step_story TO hf_producer;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_worker;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_reader;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_operator;
-
-
---
--- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
-GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
-GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
-GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
 
 
 --

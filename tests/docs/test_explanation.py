@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from docs.pages import DOCS
+import pytest
+from psycopg import Connection
+
+from docs.pages import DOCS, blocks
 from holdfast.worker.metrics import Meters
 
 ENGINE = (DOCS / "explanation" / "document-003.md").read_text("utf-8")
 LOOP = (DOCS / "explanation" / "document-004.md").read_text("utf-8")
+NAMES = """
+select n.nspname || '.' || p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+union select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+union select machine from holdfast.machines
+union select policy from holdfast.policies
+"""
 GUARANTEES = (DOCS / "explanation" / "guarantees.md").read_text("utf-8")
 
 
@@ -41,3 +51,15 @@ def test_what_is_not_guaranteed_includes_the_actor_of_an_owner() -> None:
 
     assert {"holdfast.actor_kind", "holdfast.actor"} <= set(re.findall(r"`([\w.]+)`", section))
     assert "`tests/security/test_roles.py`" in section
+
+
+@pytest.mark.one_server
+def test_the_sql_of_the_design_pages_names_what_the_database_has(db: Connection[Any]) -> None:
+    """Functions, tables, machines and policies of ours, in every block of SQL."""
+    text = "\n".join(
+        block.text for page in (DOCS / "design").glob("*.md") for block in blocks(page) if block.language == "sql"
+    )
+    named = set(re.findall(r"\b(?:holdfast|work|flow|ops|rules|ingest)\.[a-z_]+", text))
+
+    assert len(named) > 3
+    assert named - {name for (name,) in db.execute(NAMES)} == set()

@@ -195,6 +195,10 @@ class Task(Generic[P, R, Function_co]):
     def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterable[bulk.Start]:
         """Raise for options that a bulk start cannot have, and return the rows, which are made as they are sent."""
         options, batching, limited = self._options, self.handler.batching, self.handler.limited
+        if not isinstance(arguments, Iterable):
+            raise InputRefused(
+                f"start_many needs a list, got {type(arguments).__name__}", where="arguments", next="pass [{…}, {…}]"
+            )
         for option in ("key", "unique_key", "key_for"):
             if getattr(options, option) is not None:
                 raise BadInput(
