@@ -90,7 +90,7 @@ class Claimer:
         self._calls = Calls(self._executor, self._dispatch, self._release, waits=waits)
         self._kinds = Texts(registry.kinds())
         self._most_left = options.most_steps
-        self._halts_at = 0.0  # when it last looked for runs that were paused or stopped
+        self._halts_at = 0.0  # when it last looked for steps whose run may be paused or stopped
         self.lacks_slots = False  # the last claim left out a queue from which nothing may be fetched ahead
         self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
 
@@ -212,6 +212,7 @@ class Claimer:
         now = lease_clock()
         if now - self._halts_at < HALTS_EACH or (self.unfinished == 0 and not self._calls.may_be_halted):
             return
+        self._halts_at = now
         waiting = {
             attempt.step.run_id
             for attempt in list(self._held.values())
@@ -222,7 +223,6 @@ class Claimer:
         }
         if not waiting:
             return
-        self._halts_at = now
         if halted := set(await connection.make(calls.halted_runs(list(waiting)))):
             self._release([*self._calls.withdraw_runs(halted), *self.lanes.withdraw_runs(halted)])
 
