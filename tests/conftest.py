@@ -15,6 +15,7 @@ import pytest
 from psycopg import Connection
 
 import elder
+import properties.conftest  # noqa: F401 - its profiles, also for tests that are collected before those
 from holdfast import embedded
 from holdfast.testing import Clock, Template
 from servers import ELDER, EMBEDDED, owned_server

@@ -1,7 +1,7 @@
 """One database per process and server, wiped after each test, which takes a fraction of what a clone takes.
 
-Rows are put back as the migrations left them. Where a test leaves more behind (objects, sessions, much data), the
-database is dropped, and the next test gets a new clone.
+Rows are put back as the migrations left them. Where a test leaves more behind (objects, settings, sessions, much data),
+the database is dropped, and the next test gets a new clone.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ if exists ((table {table} except all table {copy}) union all (table {copy} excep
 end if"""
 IS_MERELY_ROWS = """
 select not exists (select from holdfast_test.changes)
+   and not exists (select from pg_catalog.pg_db_role_setting g  -- of ALTER DATABASE no event trigger hears
+                     join pg_catalog.pg_database d on d.oid = g.setdatabase where d.datname = current_database())
    and not exists (select from pg_catalog.pg_class c
                     where c.relkind in ('r', 'i') and c.oid >= 16384 and pg_catalog.pg_relation_size(c.oid) > %s)
 """

@@ -40,7 +40,7 @@ def holdfast(home):
     def run(*arguments, **settings):
         command = [sys.executable, "-c", MAIN, *arguments]
         return subprocess.run(
-            command, env=environment(**({"home": home} | settings)), capture_output=True, text=True, timeout=60
+            command, env=environment(**({"home": home} | settings)), capture_output=True, text=True, timeout=100
         )
 
     return run
@@ -55,7 +55,7 @@ def cli(dsn, tmp_path):
         if in_process.is_fit(arguments):
             return in_process.run(arguments, surroundings, stdin)
         command = [sys.executable, "-c", MAIN, *arguments]
-        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, input=stdin)
+        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=100, input=stdin)
 
     return run
 

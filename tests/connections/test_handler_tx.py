@@ -12,6 +12,8 @@ from holdfast.errors import LeaseLost
 from holdfast.handlers.transaction import Transaction
 from holdfast.models import Done, Settlement
 
+ADVISORY_LOCKS = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+
 
 @pytest.fixture
 def connections(dsn):
@@ -42,7 +44,7 @@ def test_nothing_of_the_last_session_stays(connections):
         assert connection.execute("show statement_timeout").fetchone() != ("7s",)
         assert connection.execute("select current_user = session_user, to_regclass('mine')").fetchone() == (True, None)
         assert connection.execute("select count(*) from pg_listening_channels()").fetchone() == (0,)
-        assert connection.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)
+        assert connection.execute(ADVISORY_LOCKS).fetchone() == (0,)
         assert connection.execute("select count(*) from pg_cursors").fetchone() == (0,)
         assert not connection.autocommit
 

@@ -227,7 +227,7 @@ def test_a_slow_answer_is_a_timeout_and_the_price_is_found(hf: Holdfast, shop: S
     """A call that timed out says nothing about its targets: the next try compares."""
     items = some_items(2)
     shop.fail({"name": "slow", "seconds": 3, "count": 1})
-    run = applied(hf, shop, items, request_timeout=0.5)
+    run = applied(hf, shop, items, request_timeout=1)
     drain(hf)
     classes = {target.error_class for target in run.targets()}
     clock.advance(timedelta(seconds=3))

@@ -216,7 +216,7 @@ class Hanging(Shelf):
 def test_a_target_that_hangs_is_tried_alone_and_then_fails_with_reason_timeout(hf: Holdfast, clock: Clock) -> None:
     """A-63, A-64, C-09: in a larger call it takes nobody else to the dead letter."""
     shelf = Hanging()
-    hf.rules.channel("shelf", shelf, batch=10, request_timeout=0.3, target_timeout=0.5)
+    hf.rules.channel("shelf", shelf, batch=10, request_timeout=1, target_timeout=1.5)
     run = hf.rules.preview(TENTH, channel="shelf", apply=True)
     drain(hf)
     clock.advance(10)

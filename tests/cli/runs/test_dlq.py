@@ -182,6 +182,7 @@ def test_the_dead_are_those_in_a_failed_state_however_they_came_there(db):
     assert {i for (i,) in db.execute("select id from holdfast.dead_steps")} == {died, by_hand}
 
 
+@pytest.mark.own_database  # it keeps its setting
 def test_a_database_that_gives_up_is_an_error_of_its_own(cli, dsn, db):
     """A lock that is not to be had in time: exit code 7, what to do, and no stack."""
     with psycopg.connect(dsn) as holder:

@@ -63,10 +63,11 @@ def test_it_runs_tasks_takes_new_code_and_ends_on_an_interrupt(shop, home):
         )  # fmt: skip
         try:
             assert until(lambda: is_greeted(db, "hello Ada"), within=timedelta(seconds=60))
+            assert until(lambda: is_so(db, STARTED_AND_ENDED), within=timedelta(seconds=60))
+            db.execute(KEEP_NOTHING)  # the next worker looks for a sweep once, soon after its start
             (shop / "tasks.py").write_text("this is no Python")
             (shop / "tasks.py").write_text(APP.replace("WORD", "good day"))
             assert until(lambda: is_greeted(db, "good day Bob"), within=timedelta(seconds=60))
-            db.execute(KEEP_NOTHING)
             assert until(lambda: is_so(db, STARTED_AND_PRUNED), within=timedelta(seconds=60))
             dev.send_signal(signal.SIGINT)
             _, said = dev.communicate(timeout=60)
@@ -80,6 +81,10 @@ def test_it_runs_tasks_takes_new_code_and_ends_on_an_interrupt(shop, home):
     assert embedded.status(home).running
 
 
+STARTED_AND_ENDED = """
+select exists (select from holdfast.ticks t join holdfast.steps s on s.id::text = t.ids[1]
+                where t.outcome = 'started' and s.finished_at is not null)
+"""
 STARTED_AND_PRUNED = """
 select exists (select from holdfast.ticks t
                 where t.outcome = 'started' and not exists (select from holdfast.steps s where s.id::text = t.ids[1]))

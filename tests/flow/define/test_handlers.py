@@ -269,7 +269,7 @@ def test_a_step_that_takes_too_long_is_stopped_and_tried_again(hf: Holdfast, db:
             await asyncio.Event().wait()
         return ctx.attempt
 
-    flow.step(name="slow", timeout=0.3, retry=2)(aslow if is_async else slow)
+    flow.step(name="slow", timeout=1, retry=2)(aslow if is_async else slow)
     run = flow.start()
     drain(hf)
     Clock(db).advance(timedelta(minutes=1))

@@ -194,8 +194,9 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
     drain(hf)
 
     assert run.result(1) == {"a": 1, "b": 2}
-    assert len(told) == 1
+    until(lambda: told, "the event")
     let_go.set()
+    assert len(told) == 1
 
 
 class Late:

@@ -16,7 +16,7 @@ from holdfast.kernel import calls, retention_calls
 from holdfast.kernel.db import run
 from holdfast.kernel.handle import follow
 from holdfast.kernel.retention_calls import Sweep
-from holdfast.models import Done
+from holdfast.models import Done, Settlement
 from holdfast.testing import Clock
 from kernel.retention import days, flow, is_there, left_of, sweep, task
 from kernel.steps import DB, at_once, ids_by_name, node, start, until_blocked, value, violations
@@ -200,7 +200,7 @@ def test_a_sweep_beside_claims_and_settles_removes_only_what_is_over(dsn: str, d
     def work(connection: DB) -> int:
         done = 0
         while steps := run(connection, calls.claim_steps(str(connection.info.backend_pid), batch=5)):
-            done += len(run(connection, calls.settle_steps([(s.step_id, s.lease_id, Done()) for s in steps])))
+            done += len(run(connection, calls.settle_steps([Settlement(s.step_id, s.lease_id, Done()) for s in steps])))
         return done
 
     def prune(connection: DB) -> int:
