@@ -56,6 +56,19 @@ def a_claim_passes_what_another_has(db: DB) -> None:
     assert first != second
 
 
+def no_limit_joins_keys_of_two_priorities(db: DB) -> None:
+    """Calls are numbered through a whole claim, also where limits are charged."""
+    limit(db, "shop", concurrency=1000)
+    run(db, calls.define_kind("push", batch=4, batch_by="key", limits=["shop"]))
+    for priority, keys in ((5, "aaaabb"), (0, "ccdd")):
+        for key in keys:
+            start(db, "push", content={"key": key}, priority=priority)
+    keys_of: defaultdict[int | None, set[str | None]] = defaultdict(set)
+    for step in claim(db, batch=100):
+        keys_of[step.call].add(step.batch_key)
+    assert sorted(map(sorted, keys_of.values())) == [["a"], ["b"], ["c"], ["d"]], keys_of
+
+
 def a_key_is_taken_by_one_claim(db: DB) -> None:
     first, *_ = batch(db, "aab")
     assert [step.batch_key for step in claim_beside(db, first)] == ["b"]

@@ -191,6 +191,8 @@ EDITED = [
            Cut("lock_calls", "whole", "else greatest(0, least(room - c.steps_before,")),
     mutant("calls of steps that another claim has", batches.a_claim_passes_what_another_has,
            Cut("lock_due", "lock", ");")),
+    mutant("calls numbered with gaps", batches.no_limit_joins_keys_of_two_priorities,
+           Cut("claim_steps", "calls", "select called + n.call")),
     mutant("a key that two claims take", batches.a_key_is_taken_by_one_claim,
            Cut("lock_calls", "key", "locked := firsts;")),
     mutant("a claim that takes too little beside another", batches.keys_that_others_have_leave_room_for_the_next,

@@ -15,7 +15,7 @@ from holdfast.models import ClaimedStep, Done, Fail, Outcome, Release, Retry, Sn
 from holdfast.testing import Clock
 from kernel.plans import begun, draft, halt, install, queue
 from kernel.retention import sweep
-from kernel.steps import claim, counts, rescue, run_row, settle, settlement, stage, value
+from kernel.steps import claim, counts, rescue, run_row, settle, settlement, stage, start, value
 from properties.guards import login_for
 from properties.scenarios import DB, refused, sound
 
@@ -348,6 +348,12 @@ def a_lot_is_claimed_at_once(db: DB) -> None:
     sound(db)
 
 
+def a_last_lot_fills_the_window(db: DB) -> None:
+    run_id = lacking(db, 20)
+    assert (len(claim(db, batch=50)), run_row(db, run_id)["to_admit"]) == (10, 0)
+    sound(db)
+
+
 def two_runs_go_on_in_turn(db: DB) -> None:
     install(db, 10)
     runs = [begun(db, 24), begun(db, 24)]
@@ -410,12 +416,103 @@ def a_claimed_lot_has_whole_calls(db: DB) -> None:
     sound(db)
 
 
-def a_claimed_lot_ends_between_two_keys(db: DB) -> None:
-    """What is left of a lot is made due, with the rest of the key that it ends in."""
-    run_id = keyed(db, 6, "aaaaaa" + "bcbbb" + "bbc" + "dddd")
-    assert [step.batch_key for step in claim(db, batch=50)] == ["b"] * 4
-    rows = db.execute("select batch_key from holdfast.steps where due_at is not null order by id").fetchall()
-    assert (rows, due(db, run_id)) == ([("c",), ("b",), ("b",)], 3)
+def a_claimed_lot_has_one_key(db: DB) -> None:
+    """A lot of several keys is made due, so that its calls have whole keys."""
+    keyed(db, 6, "aaaaaa" + "bcbcbb" + "dddd")
+    calls_by_key = Counter(step.call for step in claim(db, batch=50) if step.batch_key == "b")
+    assert list(calls_by_key.values()) == [4]
+    sound(db)
+
+
+def a_lot_is_claimed_by_priority(db: DB) -> None:
+    run_id = lacking(db, 20)
+    with db.transaction():
+        db.execute("update holdfast.queues set top_priority = 9")
+        db.execute("alter table holdfast.steps disable trigger user")
+        db.execute("update holdfast.steps set priority = 9 where id = (select max(id) from holdfast.steps)")
+        db.execute("alter table holdfast.steps enable trigger user")
+    taken = [step.step_id for step in claim(db, batch=3)]
+    assert value(db, "select max(id) from holdfast.steps where run_id = %s", run_id) in taken
+
+
+def a_claim_finds_what_is_left_of_a_lot(db: DB) -> None:
+    """Steps that were cancelled before their lot lie in front of the others."""
+    run_id = lacking(db, 18)
+    gone = [row[0] for row in db.execute("select id from holdfast.steps where state = 'draft' order by id limit 5")]
+    for step_id in gone:
+        run(db, calls.cancel(str(step_id)))
+    assert len(claim(db, batch=5)) == 3
+    assert (run_row(db, run_id)["to_admit"], due(db, run_id)) == (0, 0)
+    sound(db)
+
+
+def a_step_cancelled_before_its_lot_leaves_the_window(db: DB) -> None:
+    install(db, 10)
+    run_id = begun(db, 35)
+    run(db, calls.cancel(str(value(db, "select max(id) from holdfast.steps"))))
+    assert run_row(db, run_id)["to_admit"] == 24
+    sound(db)
+    assert work(db) == 34
+    assert (state(db, run_id), counts(db, run_id)) == ("mixed", {"total": 35, "succeeded": 34, "cancelled": 1})
+
+
+def a_window_admits_all_beside_steps_that_wait(db: DB) -> None:
+    """Children become due with their parents' settles, and are passed over by the lots."""
+    install(db, 10)
+    db.execute("update holdfast.machine_moves set actors = actors || '{worker}' "
+               "where machine = 'test.item' and event = 'queued'")  # fmt: skip
+    steps = [{"kind": "item", "name": f"p{n}", "input": {}} for n in range(40)]
+    for place in range(39, -1, -1):
+        steps[place + 1 : place + 1] = [
+            {"kind": "item", "name": f"c{place}.{n}", "after": [f"p{place}"], "input": {}} for n in range(4)
+        ]
+    run_id = UUID(str(run(db, calls.start_run("test.rush", "plan", "test.item", steps=steps))[0]))
+    turn = 0
+    while taken := claim(db, batch=1 if turn % 7 == 0 else 50):
+        settle_all(db, taken, Done())
+        sound(db)
+        turn += 1
+    assert (state(db, run_id), counts(db, run_id)) == ("done", {"total": 200, "succeeded": 200})
+
+
+def a_face_may_move_steps_while_a_lot_is_claimed(db: DB) -> None:
+    """The state between the two moves of a lot is that of its own steps only."""
+    run_id = lacking(db, 20)
+    other = start(db, "mail", queue="elsewhere")
+    db.execute("""
+        create or replace function public.hears(moves holdfast.shared_move[]) returns void language plpgsql as $$
+        begin
+          if exists (select from unnest(moves) m where m.event = 'claimed') then
+            perform holdfast.set_actor('user', 'face');
+            perform from holdfast.move_steps(array(
+              select (s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move
+                from holdfast.steps s where s.queue = 'elsewhere'));
+          end if;
+        end $$""")
+    db.execute("update holdfast.machines set moved = 'public.hears' where machine = 'test.item'")
+    try:
+        assert len(claim(db, batch=50)) == 10
+    finally:
+        db.execute("update holdfast.machines set moved = null where machine = 'test.item'")
+    assert value(db, "select state from holdfast.steps where id = %s", other) == "cancelled"
+    assert run_row(db, run_id)["live"] == 10
+    sound(db)
+
+
+def steps_with_low_ids_are_admitted(db: DB) -> None:
+    """Their ids were drawn before those of steps that another transaction added."""
+    install(db, 10)
+    run_id = UUID(str(run(db, calls.start_run("test.rush", "plan", "test.item"))[0]))
+    with psycopg.connect(db.info.dsn) as first:
+        run(first, calls.stage_steps())
+        with first.cursor() as cursor, cursor.copy("copy pg_temp.staged_steps (kind, input) from stdin") as copy:
+            for _ in range(3):
+                copy.write_row(("item", "{}"))
+        stage(db, [("item", "{}")] * 20, run_id=run_id, machine="test.item")
+        run(first, calls.take_staged("test.item", run_id=run_id))
+    sound(db)
+    assert work(db) == 23
+    assert (state(db, run_id), counts(db, run_id)) == ("done", {"total": 23, "succeeded": 23})
     sound(db)
 
 

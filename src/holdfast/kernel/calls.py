@@ -184,7 +184,7 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     """Report the outcomes of claimed steps: completed ones as arrays, the rest as JSON."""
     step_ids, lease_ids, results, others = Bigints(), Bigints(), Jsons(), []
     for settlement in settlements:
-        step_id, lease_id, outcome, _, _ = settlement
+        step_id, lease_id, outcome = settlement[:3]
         if type(outcome) is Done:
             step_ids.append(step_id)
             lease_ids.append(lease_id)

@@ -65,3 +65,4 @@ drop function if exists holdfast.refuse_pruned(text);
 drop function if exists holdfast.lease_last(bigint[], bigint[], text, interval, jsonb, boolean, timestamptz);
 drop function if exists holdfast.remember_position(text, holdfast.due_position, timestamptz);
 drop function if exists rules.take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text);
+drop function if exists holdfast.add_to_window(uuid, int, int);

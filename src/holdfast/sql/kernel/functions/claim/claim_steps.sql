@@ -32,6 +32,7 @@ declare
   numbered bigint[];  -- the steps that have a call's number, ascending
   numbers int[];      -- and these numbers
   called int := 0;
+  called_before int;
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -102,8 +103,10 @@ begin
             case when is_batched then wanted else least(wanted, claim_steps.calls - called) end, clock, unoccupied,
             claim_steps.calls - called, is_batched, wanted = claim_steps.batch, charges_last);
           if is_batched then
-            formed := (admission.ids, array(select called + n.call from unnest(holdfast.number_calls(admission.ids))
-                                              with ordinality n (call, place) order by n.place), '{}', false);
+            formed := (admission.ids, array(
+              select called + dense_rank() over (order by n.call)::int  -- guard: calls; the numbers have gaps
+                from unnest(holdfast.number_calls(admission.ids)) with ordinality n (call, place)
+               order by n.place), '{}', false);
           end if;
           unoccupied := unoccupied - admission.tight;
           at := admission.at;
@@ -129,6 +132,7 @@ begin
         rest := cardinality(pick.ids);
         wanted := wanted - rest;
         dropped := dropped - rest;
+        called_before := called;
         if formed is not null then
           called := called + (select count(distinct c.call)::int from unnest(formed.calls) c (call));
           select array_agg(u.id), array_agg(u.call) into numbered, numbers
@@ -150,7 +154,7 @@ begin
               end if;
               perform set_config('holdfast.position', '', false);  -- guard: position; the steps are before it
               wanted := wanted + rest;
-              called := case when claim_steps.calls is null then 0 else called - rest end;
+              called := called_before;
               continue picks;
             end;
           else

@@ -35,6 +35,9 @@ begin
          exists (select from holdfast.limit_states) as is_limited
     into seen
     from n;
+  if passed is not null then  -- guard: cleared; a face's function may move other steps
+    perform set_config('holdfast.passed', '', true);
+  end if;
   if seen.broken is not null then  -- guard: sound
     perform holdfast.refuse_broken(seen.broken);
   end if;

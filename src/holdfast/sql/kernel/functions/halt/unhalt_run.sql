@@ -11,6 +11,10 @@ declare
   run holdfast.runs;
 begin
   perform pg_advisory_xact_lock(holdfast.run_lock(unhalt_run.run_id));
+  if exists (select from holdfast.runs r where r.id = unhalt_run.run_id and r.halt in ('paused', 'first')) then
+    perform holdfast.lock_parked_steps(unhalt_run.run_id, 1000);
+    perform holdfast.lock_next_lot(unhalt_run.run_id);
+  end if;
   select r.* into run from holdfast.runs r where r.id = unhalt_run.run_id for update;
   if run.finished_at is not null or run.queued_at is null or run.halt = 'stopped' then
     perform holdfast.refuse(

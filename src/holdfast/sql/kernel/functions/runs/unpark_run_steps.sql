@@ -11,15 +11,7 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  parked constant bigint[] := array(
-    select s.id
-      from holdfast.queues q
-     cross join lateral (
-       select p.id from holdfast.steps p
-        where p.queue = q.queue and p.parked_for = 'run ' || unpark_run_steps.run_id
-        limit unpark_run_steps.batch
-          for update) s
-     limit unpark_run_steps.batch);
+  parked constant bigint[] := holdfast.lock_parked_steps(unpark_run_steps.run_id, unpark_run_steps.batch);
   queues text[];
 begin
   with changed as (

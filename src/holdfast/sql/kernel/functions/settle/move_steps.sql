@@ -17,16 +17,17 @@ as $$
 declare
   deltas holdfast.run_delta[];
   parents bigint[];
+  unadmitted bigint[];
   moved holdfast.settled_step[];
 begin
   perform holdfast.start_silent_steps(move_steps.moves);
   -- Materialized: otherwise a generic plan looks up and locks each step once per move of that event.
   with locked as materialized (
-    select v.*, s.machine, s.from_state, s.was_live, s.was_finished
+    select v.*, s.machine, s.from_state, s.was_live, s.was_finished, s.was_unadmitted
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.machine, h.state as from_state, holdfast.is_live(h) as was_live,
-              h.finished_at is not null as was_finished
+              h.finished_at is not null as was_finished, holdfast.is_unadmitted(h) as was_unadmitted
          from holdfast.steps h
         where h.id = v.step_id
           and h.lease_id is not distinct from v.lease_id  -- guard: lease
@@ -60,7 +61,7 @@ begin
       from before b
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome,
-      holdfast.is_live(s) as is_live)
+      holdfast.is_live(s) as is_live, b.was_unadmitted)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
          array_agg(a.id) filter (
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
@@ -70,12 +71,16 @@ begin
                       - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
-                   )::holdfast.run_delta) filter (where a.run_id is not null)
-    into moved, parents, deltas
+                   )::holdfast.run_delta) filter (where a.run_id is not null),
+         array_agg(a.id) filter (where a.is_over and a.was_unadmitted and a.run_id is not null)
+    into moved, parents, deltas, unadmitted
     from after a;
   if deltas is not null then
     if parents is not null then
       deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
+    end if;
+    if unadmitted is not null then
+      perform holdfast.leave_window(unadmitted);  -- guard: window
     end if;
     perform holdfast.tally_runs(
       deltas, move_steps.clock, array(select m.step_id from unnest(moved) m));

@@ -22,6 +22,10 @@ begin
     perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
                                             add_steps.run_id), 'leave due_at out', 'due_at');
   end if;
+  if exists (select from holdfast.runs r
+              where r.id = add_steps.run_id and (r.window_size is not null or r.queued_at is null)) then
+    perform pg_advisory_xact_lock(holdfast.run_lock(add_steps.run_id));  -- before steps, as lots do
+  end if;
   outside := holdfast.outside_names(add_steps.steps);
   outside_ids := array(  -- by name, one by one: a join may read the whole run
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)

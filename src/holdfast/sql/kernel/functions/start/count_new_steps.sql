@@ -22,7 +22,8 @@ begin
   if has_window then
     select count(*) filter (where s.waits = 0), count(*) filter (where s.waits > 0) into free, dependent
       from holdfast.steps s where s.id = any (count_new_steps.ids);
-    perform holdfast.add_to_window(count_new_steps.run_id, free, dependent);
+    perform holdfast.add_to_window(
+      count_new_steps.run_id, free, dependent, (select min(u.id) from unnest(count_new_steps.ids) u (id)));
   end if;
   perform holdfast.tally_runs(
     array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0,

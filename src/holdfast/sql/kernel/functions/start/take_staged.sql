@@ -20,14 +20,17 @@ begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
   perform holdfast.check_staged();
+  has_window := coalesce((select r.window_size is not null or r.queued_at is null
+                            from holdfast.runs r where r.id = take_staged.run_id), false);
+  if has_window then
+    perform pg_advisory_xact_lock(holdfast.run_lock(take_staged.run_id));  -- before steps, as lots do
+  end if;
   -- Wait for parents that are being settled: that settle would not see the new edge. Steps are locked before runs.
   perform from holdfast.steps s
     where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
   if take_staged.run_id is not null then
     perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
   end if;
-  has_window := coalesce((select r.window_size is not null or r.queued_at is null
-                            from holdfast.runs r where r.id = take_staged.run_id), false);
   if has_window and exists (select from pg_temp.staged_steps g where g.due_at is not null) then
     perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
                                             take_staged.run_id), 'leave due_at out', 'due_at');
@@ -100,7 +103,8 @@ begin
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.set_actor('api', session_user::text);
     if has_window then
-      perform holdfast.add_to_window(take_staged.run_id, free::int, (taken - free)::int);
+      perform holdfast.add_to_window(take_staged.run_id, free::int, (taken - free)::int,
+                                     (select min(coalesce(g.id, g.own_id)) from pg_temp.staged_steps g));
     end if;
     perform holdfast.tally_runs(
       array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock,

@@ -17,6 +17,10 @@ begin
                             'leave it out to admit all steps', 'first');
   end if;
   perform pg_advisory_xact_lock(holdfast.run_lock(begin_admission.run_id));
+  select r.* into run from holdfast.runs r where r.id = begin_admission.run_id;
+  if run.queued_at is null then
+    perform holdfast.lock_next_lot(run.id, begin_admission.first);
+  end if;
   select r.* into run from holdfast.runs r where r.id = begin_admission.run_id for update;
   if run.queued_at is not null and run.finished_at is null then
     return run.state;

@@ -1,6 +1,7 @@
 -- Makes those of the steps due that are not admitted, wakes workers for them and returns them. Fires `queued` where
 -- their machine lists it. The caller counts them in their run, and has called set_actor. It reads the primary key's
--- entries of these steps and joins by hash: a lookup of the move per step took as long as the update.
+-- entries of these steps and joins by hash. Whichever side is hashed, steps are locked in the order of their ids. The
+-- moves are looked up in a document: a join with them would lose that order, or take as long as the update.
 create or replace function holdfast.make_due(ids bigint[], clock timestamptz)
 returns bigint[]
 language plpgsql
@@ -14,22 +15,20 @@ set plan_cache_mode = force_generic_plan  -- only one plan is left: make it once
 set jit = off
 as $$
 declare
+  moves constant jsonb := (
+    select coalesce(jsonb_object_agg(m.machine || ' ' || m.from_state, m.to_state), '{}')
+      from holdfast.machine_moves m where m.event = 'queued');
   fresh bigint[];
   queues text[];
 begin
-  with moves as materialized (  -- of each state: the move, or none
-    select t.machine, t.state as from_state, coalesce(m.to_state, t.state) as to_state, m.event
-      from holdfast.machine_states t
-      left join holdfast.machine_moves m
-        on m.machine = t.machine and m.from_state = t.state and m.event = 'queued'),
-  admitted as (
+  with admitted as (
     update holdfast.steps s
-       set state = m.to_state, last_event = coalesce(m.event, s.last_event),
+       set state = coalesce(moves ->> (s.machine || ' ' || s.state), s.state),
+           last_event = case when moves ? (s.machine || ' ' || s.state) then 'queued' else s.last_event end,
            due_at = case when s.parked_for is null then make_due.clock end,
            parked_due_at = case when s.parked_for is not null then make_due.clock end
-      from moves m
-     where s.id = any (make_due.ids) and holdfast.is_unadmitted(s)
-       and m.machine = s.machine and m.from_state = s.state
+      from (select u.id from unnest(make_due.ids) u (id) order by u.id) o
+     where s.id = any (make_due.ids) and s.id = o.id and holdfast.is_unadmitted(s)
     returning s.id, s.queue)
   select coalesce(array_agg(a.id), '{}'), array_agg(distinct a.queue) into fresh, queues from admitted a;
   perform holdfast.wake(queues);

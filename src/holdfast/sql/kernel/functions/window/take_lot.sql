@@ -33,7 +33,7 @@ begin
                from (select unnest(lot.ids) as id except select unnest(fresh)) u), take_lot.clock);
     perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
   end if;
-  return jsonb_build_object('run_id', run.id, 'fresh', to_jsonb(fresh), 'taken', cardinality(lot.ids),
+  return jsonb_build_object('run_id', run.id, 'fresh', to_jsonb(fresh), 'taken', cardinality(fresh) + again,
                             'reached', lot.reached, 'is_last', lot.is_last, 'admitted', cardinality(fresh) + again);
 end
 $$;
