@@ -34,8 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "scenario(name): shows what holds under this fault of the catalogue")
     config.addinivalue_line("markers", "long: takes a quarter of a minute or more; runs with --faults only")
-    # Here, as workers of xdist inherit the environment.
-    os.environ.setdefault("FAULT_SEED", str(random.SystemRandom().randrange(10**6)))
+    # Here, as workers of xdist inherit the environment. Only --faults looks for new faults each time.
+    drawn = random.SystemRandom().randrange(10**6) if config.getoption("--faults") else 1
+    os.environ.setdefault("FAULT_SEED", str(drawn))
     config.pluginmanager.register(Table(config), "fault-table")
 
 

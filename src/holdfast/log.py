@@ -122,21 +122,53 @@ def is_on(logger: Logger, level: Level) -> bool:
 
 @contextmanager
 def only(level: Level | None) -> Iterator[None]:
-    """Pass our lines of a level to standard `logging` inside the block, by default to stderr; None passes no line."""
-    ours, handlers = logging.getLogger("holdfast"), logging.getLogger(f"holdfast.{HANDLER}")
-    before, handlers_before = ours.level, handlers.level
-    handlers.setLevel(ours.getEffectiveLevel())  # ctx.log belongs to the handler, so it is not silenced
-    ours.setLevel(SILENT if level is None else _number(level))
-    shown = logging.StreamHandler(sys.stderr) if level is not None and not ours.hasHandlers() else None
+    """Pass our lines of a level to standard `logging` inside the block, by default to stderr; None passes no line.
+
+    Blocks in several threads may overlap: the last one to end restores what was set before the first.
+    """
+    number = SILENT if level is None else _number(level)
+    shown = logging.StreamHandler(sys.stderr) if level is not None and not _overrides.ours.hasHandlers() else None
+    own = _overrides.add(number)
     if shown is not None:
-        ours.addHandler(shown)
+        _overrides.ours.addHandler(shown)
     try:
         yield
     finally:
-        ours.setLevel(before)
-        handlers.setLevel(handlers_before)
+        _overrides.remove(own)
         if shown is not None:
-            ours.removeHandler(shown)
+            _overrides.ours.removeHandler(shown)
+
+
+class _Overrides:
+    """The levels that blocks of `only` have set and not taken back; the newest applies."""
+
+    def __init__(self) -> None:
+        self.ours, self._handlers = logging.getLogger("holdfast"), logging.getLogger(f"holdfast.{HANDLER}")
+        self._lock = threading.Lock()
+        self._levels: dict[object, int] = {}
+        self._before = (self.ours.level, self._handlers.level)
+
+    def add(self, level: int) -> object:
+        own = object()
+        with self._lock:
+            if not self._levels:
+                self._before = (self.ours.level, self._handlers.level)
+                self._handlers.setLevel(self.ours.getEffectiveLevel())  # ctx.log is the handler's, and not silenced
+            self._levels[own] = level
+            self.ours.setLevel(level)
+        return own
+
+    def remove(self, own: object) -> None:
+        with self._lock:
+            del self._levels[own]
+            if self._levels:
+                self.ours.setLevel([*self._levels.values()][-1])
+                return
+            self.ours.setLevel(self._before[0])
+            self._handlers.setLevel(self._before[1])
+
+
+_overrides = _Overrides()
 
 
 def _number(level: Level) -> int:
