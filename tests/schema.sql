@@ -19811,10 +19811,12 @@ begin
     select part.pass_id, v.step_id, part.run_id, g.finding, v.currency, v.price_after, v.compare_at_after, g.actual,
            g.actual_compare_at, g.actual_currency,
            case when g.actual_currency = v.currency then
-             case when v.writes_price then g.actual - v.price_after else g.actual_compare_at - v.compare_at_after end end,
+             case when v.writes_price then g.actual - v.price_after
+                  else g.actual_compare_at - v.compare_at_after end end,
            left(g.message, 1000), clock
       from jsonb_to_recordset(record_page.findings) g (
-             target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text, message text)
+             target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text,
+             message text)
       join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
      where v.step_id <> all (overtaken)
     on conflict on constraint findings_pkey do nothing;
@@ -19826,7 +19828,8 @@ begin
            x.run_id, f.metadata ->> 'correlationId', session_user
       from rules.findings x join rules.run_facts f on f.run_id = x.run_id
      where x.pass_id = part.pass_id and x.finding = 'mismatch'
-       and x.step_id = any (array(select (g ->> 'target_id')::bigint from jsonb_array_elements(record_page.findings) g))
+       and x.step_id = any (array(
+             select (g ->> 'target_id')::bigint from jsonb_array_elements(record_page.findings) g))
     on conflict (event_key, tenant) do nothing;
   end if;
   update rules.pass_parts p
