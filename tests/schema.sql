@@ -4366,10 +4366,10 @@ $$;
 
 
 --
--- Name: claim_lot(text, text, text[], text[], text, interval, integer, integer, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: claim_lot(text, text, text[], text[], text, interval, integer, integer, integer, timestamp with time zone, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone, is_limited boolean) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4384,6 +4384,8 @@ declare
   count int;
   claimed int;
   rest bigint[] := '{}';
+  under record;
+  holds bigint[];  -- the limits of the steps
 begin
   if cardinality(lacking) <> 1 or not pg_try_advisory_xact_lock(holdfast.run_lock(lacking[1])) then
     return;
@@ -4418,6 +4420,17 @@ begin
         where s.id = ids[count] and s.kind = head.kind and s.batch_key is not distinct from head.batch_key) then
     return;
   end if;
+  if claim_lot.is_limited then
+    select * into under from holdfast.limits_in_force(claim_lot.queue, ids[1 : count]);
+    if under.state_ids is not null and (
+         under.is_shared  -- guard: weights
+         and run.started_at is not null
+         and current_setting('holdfast.has_limits', true) is distinct from 'yes'  -- guard: waits
+         and holdfast.has_ample_room(under.state_ids, 10 * count, 10 * count, claim_lot.clock)) is not true then
+      return;
+    end if;
+    holds := under.state_ids;
+  end if;
   if holdfast.prepare_runs((ids, array[run.id])::holdfast.pick, claim_lot.clock) = '{}' then
     return;
   end if;
@@ -4425,8 +4438,12 @@ begin
   select * from holdfast.lease_unadmitted(
     ids[1 : count], head, claim_lot.worker,
     coalesce(claim_lot.lease, holdfast.lease_of(head.kind, head.tenant), interval '300 s'), size, claim_lot.called,
-    claim_lot.clock);
+    claim_lot.clock, holds);
   get diagnostics claimed = row_count;
+  if holds is not null then
+    perform set_config('holdfast.has_limits', 'yes', true);
+    perform holdfast.charge_last(holds, claimed, claim_lot.clock);  -- guard: charged
+  end if;
   perform holdfast.set_actor('system', 'window');
   if claimed < cardinality(ids) then
     if not is_last then
@@ -4609,12 +4626,16 @@ begin
     end loop;
     exit when turn = 2 or not is_admitting;
     is_full := (wanted <= 0 or called = claim_steps.calls or formed.is_over) is true;
-    if not is_full and not is_limited and top is distinct from -1 then  -- guard: paused
-      return query
-      select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
-                                       claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
-                                       called, clock);
-      get diagnostics claimed = row_count;
+    if not is_full and top is distinct from -1 then  -- guard: paused
+      begin
+        return query
+        select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
+                                         claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
+                                         called, clock, is_limited);
+        get diagnostics claimed = row_count;
+      exception when serialization_failure then  -- a limit has no room by now
+        claimed := 0;
+      end;
       has_claimed := has_claimed or claimed > 0;
       exit when claimed > 0;
     end if;
@@ -7154,10 +7175,10 @@ $$;
 
 
 --
--- Name: lease_unadmitted(bigint[], holdfast.steps, text, interval, integer, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: lease_unadmitted(bigint[], holdfast.steps, text, interval, integer, integer, timestamp with time zone, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone, holds bigint[]) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -7176,6 +7197,7 @@ begin
   update holdfast.steps s
      set state = held, last_event = 'claimed', attempt = s.attempt + 1, claimed_at = lease_unadmitted.clock,
          lease_id = nextval('holdfast.lease_ids'), lease_owner = lease_unadmitted.worker,
+         holds = lease_unadmitted.holds,  -- guard: holds
          lease_until = lease_unadmitted.clock + lease_unadmitted.lease
    where s.id = any (lease_unadmitted.ids)
      and holdfast.is_unadmitted(s)  -- guard: unadmitted
@@ -19171,6 +19193,7 @@ CREATE FUNCTION rules.may_read_on(step_id bigint) RETURNS boolean
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -19211,6 +19234,45 @@ CREATE FUNCTION rules.next_day(at timestamp with time zone) RETURNS timestamp wi
     BEGIN ATOMIC
  SELECT (at + (((GREATEST((1)::numeric, ceil((EXTRACT(epoch FROM (holdfast.clock() - at)) / (86400)::numeric))))::integer)::double precision * '24:00:00'::interval));
 END;
+
+
+--
+-- Name: next_page(rules.pass_parts, integer); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.next_page(part rules.pass_parts, most integer, OUT applied bigint[], OUT unknown bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  place bigint := part.after;
+  looked_at bigint[];
+  more record;
+begin
+  applied := '{}';
+  unknown := '{}';
+  loop
+    looked_at := array(
+      select n.step_id from holdfast.run_steps n
+       where n.run_id = part.run_id and n.step_id > place and n.step_id <= part.last
+       order by n.step_id limit next_page.most);
+    exit when looked_at = '{}';
+    select array_agg(t.id) filter (where t.state = 'APPLIED') as applied,
+           array_agg(t.id) filter (where t.state <> 'APPLIED') as unknown
+      into more
+      from (select s.id, s.state
+              from holdfast.steps s
+             where s.id = any (looked_at)
+               and (s.state = 'APPLIED'
+                    or (s.state in ('FAILED', 'QUEUED') and rules.is_unknown(s.error)))  -- guard: unknown
+             order by s.id limit next_page.most - cardinality(applied) - cardinality(unknown)) t;
+    applied := applied || more.applied;
+    unknown := unknown || more.unknown;
+    exit when cardinality(applied) + cardinality(unknown) >= next_page.most;  -- guard: full
+    place := looked_at[cardinality(looked_at)];
+  end loop;
+end
+$$;
 
 
 --
@@ -19302,33 +19364,27 @@ CREATE FUNCTION rules.page_targets(step_id bigint, lease_id bigint, most integer
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_nestloop TO 'off'
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   part constant rules.pass_parts := rules.held_part(page_targets.step_id, page_targets.lease_id);
-  facts constant rules.run_facts := (select f from rules.run_facts f where f.run_id = part.run_id);
+  page constant record := rules.next_page(part, page_targets.most);
+  superseded constant bigint[] := rules.superseded_targets(part.run_id, page.applied);
 begin
   return query
   select v.step_id, v.item_id, v.currency, v.price_before, v.compare_at_before, v.price_after, v.compare_at_after,
          v.writes_price, v.writes_compare_at,
-         case when t.state <> 'APPLIED' then 'unknown'
-              when l.step_id <> v.step_id then 'superseded'  -- guard: superseded
+         case when u.id is not null then 'unknown'
+              when o.id is not null then 'superseded'  -- guard: superseded
               else 'check' end
-    from (select s.id, s.state
-            from holdfast.run_steps n
-           cross join lateral (select h.id, h.state, h.error from holdfast.steps h where h.id = n.step_id offset 0) s
-           where n.run_id = part.run_id and n.step_id > part.after and n.step_id <= part.last
-             and (s.state = 'APPLIED'
-                  or (s.state in ('FAILED', 'QUEUED') and rules.is_unknown(s.error)))  -- guard: unknown
-           order by n.step_id
-           limit page_targets.most) t
-   cross join lateral (select w.* from rules.target_values w where w.step_id = t.id offset 0) v
-    left join lateral (
-      select c.step_id from rules.ledger c
-       where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = v.item_id
-       order by c.id desc limit 1) l on true
+    from rules.target_values v
+    left join unnest(page.unknown) u (id) on u.id = v.step_id
+    left join unnest(superseded) o (id) on o.id = v.step_id
+   where v.step_id = any (page.applied || page.unknown)
    order by v.step_id;
 end
 $$;
@@ -19736,41 +19792,46 @@ declare
   clock constant timestamptz := holdfast.clock();
   part rules.pass_parts;
   pass rules.passes;
-  overtaken bigint[];
+  overtaken bigint[] := '{}';
 begin
   -- Locked, so that the step cannot pass to another worker before this is committed.
   perform from holdfast.steps s
     where s.id = record_page.step_id and s.lease_id = record_page.lease_id for update;
   part := rules.held_part(record_page.step_id, record_page.lease_id);
-  select a.* into strict pass from rules.passes a where a.pass_id = part.pass_id;
-  overtaken := array(
-    select v.step_id
+  if record_page.findings <> '[]' then
+    select a.* into strict pass from rules.passes a where a.pass_id = part.pass_id;
+    overtaken := array(
+      select v.step_id
+        from jsonb_to_recordset(record_page.findings) g (
+               target_id bigint, finding text, actual bigint, actual_compare_at bigint)
+        join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
+       where g.finding = 'mismatch' and rules.is_overtaken(pass, v, g.actual, g.actual_compare_at));
+    insert into rules.findings (pass_id, step_id, run_id, finding, currency, expected, expected_compare_at, actual,
+                                actual_compare_at, actual_currency, difference, message, at)
+    select part.pass_id, v.step_id, part.run_id, g.finding, v.currency, v.price_after, v.compare_at_after, g.actual,
+           g.actual_compare_at, g.actual_currency,
+           case when g.actual_currency = v.currency then
+             case when v.writes_price then g.actual - v.price_after
+                  else g.actual_compare_at - v.compare_at_after end end,
+           left(g.message, 1000), clock
       from jsonb_to_recordset(record_page.findings) g (
-             target_id bigint, finding text, actual bigint, actual_compare_at bigint)
+             target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text,
+             message text)
       join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
-     where g.finding = 'mismatch' and rules.is_overtaken(pass, v, g.actual, g.actual_compare_at));
-  insert into rules.findings (pass_id, step_id, run_id, finding, currency, expected, expected_compare_at, actual,
-                              actual_compare_at, actual_currency, difference, message, at)
-  select part.pass_id, v.step_id, part.run_id, g.finding, v.currency, v.price_after, v.compare_at_after, g.actual,
-         g.actual_compare_at, g.actual_currency,
-         case when g.actual_currency = v.currency then
-           case when v.writes_price then g.actual - v.price_after else g.actual_compare_at - v.compare_at_after end end,
-         left(g.message, 1000), clock
-    from jsonb_to_recordset(record_page.findings) g (
-           target_id bigint, finding text, actual bigint, actual_compare_at bigint, actual_currency text, message text)
-    join rules.target_values v on v.step_id = g.target_id and v.run_id = part.run_id
-   where v.step_id <> all (overtaken)
-  on conflict on constraint findings_pkey do nothing;
-  insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
-  select clock, format('%s:%s:mismatch:%s', x.run_id, x.step_id, pass.no), pass.tenant,  -- guard: key
-         'automation.reconciliation.mismatch',
-         jsonb_build_object('targetId', x.step_id, 'runId', x.run_id, 'pass', pass.no, 'expected', x.expected,
-                            'actual', x.actual, 'difference', x.difference),
-         x.run_id, f.metadata ->> 'correlationId', session_user
-    from rules.findings x join rules.run_facts f on f.run_id = x.run_id
-   where x.pass_id = part.pass_id and x.finding = 'mismatch'
-     and x.step_id = any (array(select (g ->> 'target_id')::bigint from jsonb_array_elements(record_page.findings) g))
-  on conflict (event_key, tenant) do nothing;
+     where v.step_id <> all (overtaken)
+    on conflict on constraint findings_pkey do nothing;
+    insert into rules.stored_events (at, event_key, tenant, event_type, payload, run_id, correlation_id, written_by)
+    select clock, format('%s:%s:mismatch:%s', x.run_id, x.step_id, pass.no), pass.tenant,  -- guard: key
+           'automation.reconciliation.mismatch',
+           jsonb_build_object('targetId', x.step_id, 'runId', x.run_id, 'pass', pass.no, 'expected', x.expected,
+                              'actual', x.actual, 'difference', x.difference),
+           x.run_id, f.metadata ->> 'correlationId', session_user
+      from rules.findings x join rules.run_facts f on f.run_id = x.run_id
+     where x.pass_id = part.pass_id and x.finding = 'mismatch'
+       and x.step_id = any (array(
+             select (g ->> 'target_id')::bigint from jsonb_array_elements(record_page.findings) g))
+    on conflict (event_key, tenant) do nothing;
+  end if;
   update rules.pass_parts p
      set after = coalesce(record_page.upto, p.last), checked = p.checked + record_page.checked,
          superseded = p.superseded + record_page.superseded + cardinality(overtaken),
@@ -20520,6 +20581,58 @@ begin
     perform holdfast.halt_run(held.run_id, 'stopped', left(stop_failing.reason, 1000), held.worker);
     return next held.run_id;
   end loop;
+end
+$$;
+
+
+--
+-- Name: superseded_targets(uuid, bigint[]); Type: FUNCTION; Schema: rules; Owner: -
+--
+
+CREATE FUNCTION rules.superseded_targets(run_id uuid, ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET seq_page_cost TO '0'
+    SET random_page_cost TO '0'
+    SET cpu_index_tuple_cost TO '0'
+    SET cpu_operator_cost TO '0'
+    AS $$
+declare
+  facts constant rules.run_facts := (select f from rules.run_facts f where f.run_id = superseded_targets.run_id);
+  own constant bigint[] := array(select c.id from rules.ledger c where c.step_id = any (superseded_targets.ids));
+  items constant text[] := array(select v.item_id from rules.target_values v
+                                  where v.step_id = any (superseded_targets.ids));
+  first constant bigint := case when cardinality(own) = cardinality(superseded_targets.ids)
+                                then (select min(o.id) from unnest(own) o (id)) else 0 end;  -- guard: missing
+  most constant int := cardinality(own) + 1;
+  count constant int := case when current_setting('server_version_num')::int >= 170000 then (
+      select count(*)
+        from (select from rules.ledger c
+               where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = any (items) and c.id >= first
+               limit most) c)
+    else (  -- older servers may read the whole channel, and use the list of items as a filter only
+      select count(*)
+        from (select from unnest(items) i (item_id)
+               cross join lateral (
+                 select from rules.ledger c
+                  where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = i.item_id
+                    and c.id >= first
+                  limit most) c
+               limit most) c) end;
+begin
+  if count = cardinality(own) then
+    return '{}';
+  end if;
+  return array(
+    select v.step_id
+      from (select w.step_id, w.item_id from rules.target_values w
+             where w.step_id = any (superseded_targets.ids) offset 0) v
+     cross join lateral (
+       select c.step_id from rules.ledger c
+        where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = v.item_id
+        order by c.id desc limit 1) l
+     where l.step_id <> v.step_id);  -- guard: newest
 end
 $$;
 
@@ -27009,10 +27122,10 @@ REVOKE ALL ON FUNCTION holdfast.check_weight(weight numeric, call_weight numeric
 
 
 --
--- Name: FUNCTION claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone, is_limited boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.claim_lot(worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted integer, most integer, called integer, clock timestamp with time zone, is_limited boolean) FROM PUBLIC;
 
 
 --
@@ -27728,10 +27841,10 @@ REVOKE ALL ON FUNCTION holdfast.lease_steps(ids bigint[], worker text, lease int
 
 
 --
--- Name: FUNCTION lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone, holds bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.lease_unadmitted(ids bigint[], head holdfast.steps, worker text, lease interval, size integer, called integer, clock timestamp with time zone, holds bigint[]) FROM PUBLIC;
 
 
 --
@@ -30775,6 +30888,13 @@ REVOKE ALL ON FUNCTION rules.next_day(at timestamp with time zone) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION next_page(part rules.pass_parts, most integer, OUT applied bigint[], OUT unknown bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.next_page(part rules.pass_parts, most integer, OUT applied bigint[], OUT unknown bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION next_targets(run_id uuid, after bigint, most integer); Type: ACL; Schema: rules; Owner: -
 --
 
@@ -31100,6 +31220,13 @@ GRANT ALL ON FUNCTION rules.states_from_history(run_id uuid) TO hf_operator;
 
 REVOKE ALL ON FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rules.stop_failing(step_ids bigint[], lease_ids bigint[], reason text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION superseded_targets(run_id uuid, ids bigint[]); Type: ACL; Schema: rules; Owner: -
+--
+
+REVOKE ALL ON FUNCTION rules.superseded_targets(run_id uuid, ids bigint[]) FROM PUBLIC;
 
 
 --

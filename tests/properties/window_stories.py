@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -13,14 +14,17 @@ from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Done, Fail, Outcome, Release, Retry, Snooze
 from holdfast.testing import Clock
+from kernel.limits import held, limit
 from kernel.plans import begun, draft, halt, install, queue
 from kernel.retention import sweep
 from kernel.steps import claim, counts, rescue, run_row, settle, settlement, stage, start, value
 from properties.guards import login_for
+from properties.limit_stories import overlapping
 from properties.scenarios import DB, refused, sound
 
 DUE = "select count(*) from holdfast.steps where run_id = %s and due_at is not null"
 SOON = timedelta(seconds=2)
+QUEUE_LIMIT = "queue:default"
 
 
 def due(db: DB, run_id: UUID) -> int:
@@ -351,6 +355,75 @@ def a_lot_is_claimed_at_once(db: DB) -> None:
 def a_last_lot_fills_the_window(db: DB) -> None:
     run_id = lacking(db, 20)
     assert (len(claim(db, batch=50)), run_row(db, run_id)["to_admit"]) == (10, 0)
+    sound(db)
+
+
+def _lot_under(db: DB, **rule: Any) -> list[ClaimedStep]:
+    """Claim the next lot of a run, whose queue has a limit."""
+    lacking(db, 35)
+    limit(db, QUEUE_LIMIT, **rule)
+    steps = claim(db, "b", batch=50)
+    sound(db)
+    assert held(db, QUEUE_LIMIT)[0] == len(steps)
+    return steps
+
+
+def _tokens(db: DB) -> int:
+    return round(
+        value(db, "select coalesce(max(tokens), 1000) from holdfast.limit_states where name = %s", QUEUE_LIMIT)
+    )
+
+
+def a_lot_under_a_limit_is_claimed_at_once(db: DB) -> None:
+    """A breaker counts what is held and how it ends."""
+    steps = _lot_under(db, breaker_after=2, breaker_for=SOON)
+    assert len(steps) == 10
+    assert value(db, "select count(*) from holdfast.journal where event = 'queued' and step_id = %s", steps[0].step_id)
+    assert value(db, "select claimed_at is not null and due_at is null from holdfast.steps where id = %s",
+                 steps[0].step_id)  # fmt: skip
+    settle_all(db, steps[:2], Fail({"type": "RateLimited", "message": "429"}))
+    assert held(db, QUEUE_LIMIT)[0] == 8
+    assert value(db, "select open_until is not null from holdfast.limit_states where name = %s", QUEUE_LIMIT)
+    settle_all(db, steps[2:], Done())
+    sound(db)
+
+
+def a_lot_takes_the_slots_of_its_limit(db: DB) -> None:
+    assert len(_lot_under(db, concurrency=5)) == 5
+
+
+def a_lot_is_charged_to_its_bucket(db: DB) -> None:
+    steps = _lot_under(db, rate=1000, per=timedelta(days=300))
+    assert (len(steps), _tokens(db)) == (10, 990)
+
+
+def a_lot_is_charged_by_the_weight_of_its_calls(db: DB) -> None:
+    run(db, calls.define_kind("item", call_weight=2))
+    steps = _lot_under(db, rate=1000, per=timedelta(days=300))
+    assert (len(steps), _tokens(db)) == (10, 970)
+
+
+def a_lot_of_a_limit_that_was_paused_meanwhile_waits(db: DB) -> None:
+    run_id = lacking(db, 35)
+    limit(db, QUEUE_LIMIT, breaker_after=2, breaker_for=SOON)
+    settle_all(db, claim(db, batch=10), Done())
+    paused = "select holdfast.pause_limit(%s)"
+    assert overlapping(db, lambda one: one.execute(paused, [QUEUE_LIMIT]), lambda two: claim(two, "b", batch=50)) == []
+    sound(db)
+    assert run_row(db, run_id)["live"] == 10
+
+
+def a_claim_with_limits_waits_for_no_more(db: DB) -> None:
+    """Two claims that hold some limits each would wait for each other."""
+    lacking(db, 35)
+    limit(db, QUEUE_LIMIT, breaker_after=2, breaker_for=SOON)
+    settle_all(db, claim(db, batch=10), Done())
+    with psycopg.connect(db.info.dsn) as other:
+        other.execute("select from holdfast.limit_states for update")
+        with db.transaction():
+            db.execute("set local lock_timeout = '200ms'")
+            db.execute("select set_config('holdfast.has_limits', 'yes', true)")
+            assert claim(db, "b", batch=50) == []
     sound(db)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import Jsonb
 
-from holdfast.models import ClaimedStep, Retry
+from holdfast.models import ClaimedStep, Fail, Retry
 from kernel.limits import limit
 from kernel.steps import value
 from properties.guards import login_for
@@ -59,9 +59,50 @@ def what_a_later_run_wrote_is_superseded(db: DB) -> None:
     second = UUID(str(preview(db, rows(2))["run_id"]))
     applied(db, second)
     work(db)
-    page = _page_of(db, first)
-    found = db.execute("select standing from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id]).fetchall()
-    assert [standing for (standing,) in found] == ["superseded", "superseded", "check"]
+    assert _standings(db, _page_of(db, first)) == ["superseded", "superseded", "check"]
+
+
+def a_later_change_is_seen_though_an_own_one_is_gone(db: DB) -> None:
+    """The ledger has as many changes of the page as it has targets, but not their own"""
+    first = _sold(db)
+    second = UUID(str(preview(db, rows(1))["run_id"]))
+    applied(db, second)
+    work(db)
+    target = ids(db, first)[0]
+    with db.transaction():
+        db.execute("set local session_replication_role = replica")  # as if retention had removed it
+        db.execute("delete from rules.ledger where step_id = %s", [target])
+    # The other run's change gets a number before all of the run's own.
+    with db.transaction():
+        db.execute("set local session_replication_role = replica")
+        db.execute("update rules.ledger set id = (select min(id) - 1 from rules.ledger) where run_id = %s", [second])
+    assert _standings(db, _page_of(db, first)) == ["superseded", "check", "check"]
+
+
+def a_page_is_full_though_most_targets_failed(db: DB) -> None:
+    """A pass ends where a page is empty, and each page of a limited channel is a call"""
+    run_id = previewed(db, 9)
+    applied(db, run_id)
+    steps = claim(db)
+    settle(db, [each for place, each in enumerate(steps) if place in {3, 4, 8}])
+    settle(db, [each for place, each in enumerate(steps) if place not in {3, 4, 8}],
+           Fail({"message": "refused", "class": "VALIDATION"}))  # fmt: skip
+    page = _page_of(db, run_id)
+    targets = db.execute("select target_id from rules.page_targets(%s, %s, 2)", [page.step_id, page.lease_id])
+    assert [target for (target,) in targets] == [steps[3].step_id, steps[4].step_id]
+    _turn(db, page, steps[3].step_id)
+    targets = db.execute("select target_id from rules.page_targets(%s, %s, 2)", [page.step_id, page.lease_id])
+    assert [target for (target,) in targets] == [steps[4].step_id, steps[8].step_id]
+
+
+def _standings(db: DB, page: ClaimedStep) -> list[str]:
+    statement = "select standing from rules.page_targets(%s, %s, 10) order by target_id"
+    return [standing for (standing,) in db.execute(statement, [page.step_id, page.lease_id]).fetchall()]
+
+
+def _turn(db: DB, page: ClaimedStep, target: int) -> None:
+    """Store a page that ends with a target."""
+    db.execute("select rules.turn_page(%s, %s, %s, 1, 0, '[]', 0)", [page.step_id, page.lease_id, target])
 
 
 def a_pass_reads_what_was_unknown_when_its_run_was_stopped(db: DB) -> None:
@@ -73,9 +114,7 @@ def a_pass_reads_what_was_unknown_when_its_run_was_stopped(db: DB) -> None:
     settle(db, [second], Retry({"message": "no answer", "class": "TIMEOUT", "unknown": True}))
     db.execute("select holdfast.stop_run(%s)", [str(run_id)])
     settle(db, [third])
-    page = _page_of(db, run_id)
-    found = db.execute("select standing from rules.page_targets(%s, %s, 10)", [page.step_id, page.lease_id]).fetchall()
-    assert [standing for (standing,) in found] == ["check", "unknown", "check"]
+    assert _standings(db, _page_of(db, run_id)) == ["check", "unknown", "check"]
 
 
 def a_page_that_is_recorded_again_is_one_event(db: DB) -> None:
@@ -235,7 +274,14 @@ PASS_GUARDS = [
     mutant("a pass without superseded", what_a_later_run_wrote_is_superseded,
            Cut("rules.page_targets", "superseded")),
     mutant("a pass that leaves out what was stopped", a_pass_reads_what_was_unknown_when_its_run_was_stopped,
-           Cut("rules.page_targets", "unknown", "or (s.state = 'FAILED' and rules.is_unknown(s.error)))")),
+           Cut("rules.next_page", "unknown", "or (s.state = 'FAILED' and rules.is_unknown(s.error)))")),
+    mutant("a pass whose own changes count as later ones", what_a_later_run_wrote_is_superseded,
+           Cut("rules.superseded_targets", "newest", "where true);")),
+    mutant("a pass that counts changes of other runs as its own", a_later_change_is_seen_though_an_own_one_is_gone,
+           Cut("rules.superseded_targets", "missing",
+               "then 0 else (select min(o.id) from unnest(own) o (id)) end;")),
+    mutant("pages that end with the first look", a_page_is_full_though_most_targets_failed,
+           Cut("rules.next_page", "full", "exit;")),
     mutant("a pass that forgets what was written while it read", what_a_run_wrote_while_a_pass_read_is_superseded,
            Cut("rules.is_overtaken", "newest", "order by c.id desc limit 1), target.step_id) is null")),
     mutant("a pass that forgets what open runs wrote", what_an_open_run_has_written_is_superseded,

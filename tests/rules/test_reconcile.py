@@ -134,6 +134,24 @@ def test_what_failed_is_not_read(hf: Holdfast, db: Connection[Any]) -> None:
     assert channel.reads == [len(targets) - 2]
 
 
+@pytest.mark.parametrize(("limit", "claims"), [({}, 1), ({"rate": 1000, "per": 1}, 3)])
+def test_a_step_of_a_pass_ends_with_its_last_page(
+    hf: Holdfast, db: Connection[Any], limit: dict[str, Any], claims: int
+) -> None:
+    """A claim that reads nothing would be charged like a call"""
+    channel = Flaky()
+    hf.rules.channel("shop", channel, batch=3, **limit)
+    run = sold(hf)
+    channel.reads.clear()
+    run.reconcile()
+    drain(hf)
+
+    assert counts(run)[-1] == ("manual", "done", 9, 0, 0, 0)
+    assert channel.reads == [3, 3, 3]
+    query = "select count(*) from holdfast.journal where machine = 'rules.check' and event = 'claimed'"
+    assert db.execute(query).fetchall() == [(claims,)]
+
+
 def test_only_the_newest_change_of_an_item_is_checked(hf: Holdfast, shop: Connection[Any]) -> None:
     """A-81, C-12: also after a rollback"""
     hf.rules.channel("shop", table())

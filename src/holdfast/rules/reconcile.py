@@ -23,7 +23,7 @@ from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Retry, Snooze
 from holdfast.rules import reconcile_calls as calls
-from holdfast.rules.channel import ChannelCall, Registered, Write
+from holdfast.rules.channel import ChannelCall, Registered
 from holdfast.rules.language.checks import compiled_checks
 from holdfast.rules.language.evaluate import Refusal
 from holdfast.rules.language.guard import Guard
@@ -112,6 +112,8 @@ def _checked(ctx: PassCtx, registered: Registered) -> dict[str, Any]:
         progress = replace(progress, page=progress.page + 1, size=grown, row=0)
         reads_on = is_smooth and time.monotonic() < until
         page = _turned(ctx, page, findings, most if reads_on else 0)
+        if reads_on and not page and not ctx.make(calls.page_targets(ctx.step_id, ctx.lease_id, 1)):
+            return {"pages": progress.page}  # another claim would find no target
     raise Continue(asdict(replace(progress, attempt=ctx.attempt)))
 
 
@@ -150,15 +152,24 @@ def _turned(
 
 def _judged(target: CheckedTarget, found: Price | Refusal | None) -> dict[str, Any] | None:
     """Return what differs; None if the channel shows what was written."""
+    if type(found) is Price and target.standing == "check" and _is_as_written(target, found):
+        return None
     if found is None:
         return _finding(target, "unknown" if target.standing == "unknown" else "unverifiable", None, "there is no item")
     if isinstance(found, Refusal):
         return _finding(target, "unknown" if target.standing == "unknown" else "unverifiable", None, found.message)
     if target.standing == "unknown":
         return _finding(target, "unknown", found, "its outcome was unknown")
-    expected = Price(target.expected, target.expected_compare_at, target.currency)
-    write = Write(target.item_id, expected, expected, target.writes_price, target.writes_compare_at)
-    return None if write.shows(found, expected) else _finding(target, "mismatch", found, None)
+    return _finding(target, "mismatch", found, None)
+
+
+def _is_as_written(target: CheckedTarget, found: Price) -> bool:
+    """Return whether a price is what a target wrote, without the objects that `Write.shows` takes."""
+    return (
+        found.currency == target.currency
+        and (not target.writes_price or found.unit_amount == target.expected)
+        and (not target.writes_compare_at or found.compare_at == target.expected_compare_at)
+    )
 
 
 def _finding(target: CheckedTarget, finding: str, found: Price | None, message: str | None) -> dict[str, Any]:

@@ -66,3 +66,5 @@ drop function if exists holdfast.lease_last(bigint[], bigint[], text, interval, 
 drop function if exists holdfast.remember_position(text, holdfast.due_position, timestamptz);
 drop function if exists rules.take_preview(jsonb, text, bigint, text, jsonb, text, interval, uuid, text, text, text);
 drop function if exists holdfast.add_to_window(uuid, int, int);
+drop function if exists holdfast.claim_lot(text, text, text[], text[], text, interval, int, int, int, timestamptz);
+drop function if exists holdfast.lease_unadmitted(bigint[], holdfast.steps, text, interval, int, int, timestamptz);

@@ -1,11 +1,13 @@
 -- Claims steps of the next lot of a run without making them due first, because all that is due is taken: at most
 -- `wanted` steps in at most `most` whole calls (null: any number), which are numbered after `called`. The rest of the
 -- lot is made due. It returns nothing if the first step is not for this worker, if the lot has several kinds, batch
--- keys or priorities, if several runs lack a lot (they take turns by due time) or if somebody else has the run's lock;
--- then take_lots admits the lot. The run's row is locked last, because settles wait for it.
+-- keys or priorities, if several runs lack a lot (they take turns by due time), if a limit of the steps may bind or if
+-- somebody else has the run's lock; then take_lots admits the lot. Limits are charged last: if one has no room by then,
+-- it raises serialization_failure. The run's row is locked after them, because settles wait for it. A run that has not
+-- started is left alone if its steps are under limits, because its row would be locked first.
 create or replace function holdfast.claim_lot(
   worker text, queue text, kinds text[], tenants text[], machine text, lease interval, wanted int, most int, called int,
-  clock timestamptz)
+  clock timestamptz, is_limited boolean)
 returns setof holdfast.claimed_step
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -23,6 +25,8 @@ declare
   count int;
   claimed int;
   rest bigint[] := '{}';
+  under record;
+  holds bigint[];  -- the limits of the steps
 begin
   if cardinality(lacking) <> 1 or not pg_try_advisory_xact_lock(holdfast.run_lock(lacking[1])) then
     return;
@@ -73,6 +77,17 @@ begin
   if count = 0 then
     return;
   end if;
+  if claim_lot.is_limited then
+    select * into under from holdfast.limits_in_force(claim_lot.queue, ids[1 : count]);
+    if under.state_ids is not null and (
+         under.is_shared  -- guard: weights
+         and run.started_at is not null
+         and current_setting('holdfast.has_limits', true) is distinct from 'yes'  -- guard: waits
+         and holdfast.has_ample_room(under.state_ids, 10 * count, 10 * count, claim_lot.clock)) is not true then
+      return;
+    end if;
+    holds := under.state_ids;
+  end if;
   if run.started_at is null then  -- prepare_runs locks the run: steps are locked before it
     perform from holdfast.steps s where s.id = any (ids) order by s.id for update;
   end if;
@@ -83,10 +98,14 @@ begin
   select * from holdfast.lease_unadmitted(
     ids[1 : count], head, claim_lot.worker,
     coalesce(claim_lot.lease, holdfast.lease_of(head.kind, head.tenant), interval '300 s'), size, claim_lot.called,
-    claim_lot.clock);
+    claim_lot.clock, holds);
   get diagnostics claimed = row_count;
   if claimed = 0 then  -- somebody else changed them: take_lots looks again
     return;
+  end if;
+  if holds is not null then
+    perform set_config('holdfast.has_limits', 'yes', true);
+    perform holdfast.charge_last(holds, claimed, claim_lot.clock);  -- guard: charged
   end if;
   perform holdfast.set_actor('system', 'window');
   if claimed < cardinality(ids) then

@@ -178,12 +178,16 @@ begin
     end loop;
     exit when turn = 2 or not is_admitting;
     is_full := (wanted <= 0 or called = claim_steps.calls or formed.is_over) is true;
-    if not is_full and not is_limited and top is distinct from -1 then  -- guard: paused
-      return query
-      select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
-                                       claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
-                                       called, clock);
-      get diagnostics claimed = row_count;
+    if not is_full and top is distinct from -1 then  -- guard: paused
+      begin
+        return query
+        select * from holdfast.claim_lot(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves,
+                                         claim_steps.machine, claim_steps.lease, wanted, claim_steps.calls - called,
+                                         called, clock, is_limited);
+        get diagnostics claimed = row_count;
+      exception when serialization_failure then  -- a limit has no room by now
+        claimed := 0;
+      end;
       has_claimed := has_claimed or claimed > 0;
       exit when claimed > 0;
     end if;

@@ -1,9 +1,10 @@
 -- Leases steps that were not admitted to the worker, as if they had been due: with one update, which makes both moves
 -- (`queued`, by the window, and `claimed`) and journals both. It takes those of `ids` that could share a call with the
 -- first of them, `head`, and returns those that moved. Their calls have up to `size` steps and are numbered after
--- `called`.
+-- `called`. `holds` are the limits that count them (null: none).
 create or replace function holdfast.lease_unadmitted(
-  ids bigint[], head holdfast.steps, worker text, lease interval, size int, called int, clock timestamptz)
+  ids bigint[], head holdfast.steps, worker text, lease interval, size int, called int, clock timestamptz,
+  holds bigint[])
 returns setof holdfast.claimed_step
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -23,6 +24,7 @@ begin
   update holdfast.steps s
      set state = held, last_event = 'claimed', attempt = s.attempt + 1, claimed_at = lease_unadmitted.clock,
          lease_id = nextval('holdfast.lease_ids'), lease_owner = lease_unadmitted.worker,
+         holds = lease_unadmitted.holds,  -- guard: holds
          lease_until = lease_unadmitted.clock + lease_unadmitted.lease
    where s.id = any (lease_unadmitted.ids)
      and holdfast.is_unadmitted(s)  -- guard: unadmitted

@@ -9,33 +9,27 @@ returns table (
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- by key, whatever the statistics say
-set enable_hashjoin = off
+set enable_bitmapscan = off
+set enable_nestloop = off  -- lists of keys are joined by hash: loops over both would be quadratic
 set enable_mergejoin = off
 set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
 declare
   part constant rules.pass_parts := rules.held_part(page_targets.step_id, page_targets.lease_id);
-  facts constant rules.run_facts := (select f from rules.run_facts f where f.run_id = part.run_id);
+  page constant record := rules.next_page(part, page_targets.most);
+  superseded constant bigint[] := rules.superseded_targets(part.run_id, page.applied);
 begin
   return query
   select v.step_id, v.item_id, v.currency, v.price_before, v.compare_at_before, v.price_after, v.compare_at_after,
          v.writes_price, v.writes_compare_at,
-         case when t.state <> 'APPLIED' then 'unknown'
-              when l.step_id <> v.step_id then 'superseded'  -- guard: superseded
+         case when u.id is not null then 'unknown'
+              when o.id is not null then 'superseded'  -- guard: superseded
               else 'check' end
-    from (select s.id, s.state
-            from holdfast.run_steps n
-           cross join lateral (select h.id, h.state, h.error from holdfast.steps h where h.id = n.step_id offset 0) s
-           where n.run_id = part.run_id and n.step_id > part.after and n.step_id <= part.last
-             and (s.state = 'APPLIED'
-                  or (s.state in ('FAILED', 'QUEUED') and rules.is_unknown(s.error)))  -- guard: unknown
-           order by n.step_id
-           limit page_targets.most) t
-   cross join lateral (select w.* from rules.target_values w where w.step_id = t.id offset 0) v
-    left join lateral (
-      select c.step_id from rules.ledger c
-       where c.tenant = facts.tenant and c.channel = facts.channel and c.item_id = v.item_id
-       order by c.id desc limit 1) l on true
+    from rules.target_values v
+    left join unnest(page.unknown) u (id) on u.id = v.step_id
+    left join unnest(superseded) o (id) on o.id = v.step_id
+   where v.step_id = any (page.applied || page.unknown)
    order by v.step_id;
 end
 $$;
