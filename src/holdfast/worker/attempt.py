@@ -197,15 +197,22 @@ class Waiting(deque[Unit]):
             while True:
                 yield self.popleft()
 
-    def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
-        """Take all attempts, or those that were claimed before a time, which are at the front, and can be released."""
-        withdrawn: list[Unit] = []
+    def withdraw(self, claimed_before: float = math.inf) -> tuple[list[Unit], list[Unit]]:
+        """Take all calls, or those that wait since before a time, and return those to release and those to put back.
+
+        What cannot be released goes to `put_back`, and then the lane has to look for work again: a thread that finds
+        its queue empty meanwhile falls asleep.
+        """
+        released: list[Unit] = []
         kept: list[Unit] = []
-        for attempt in self.taken():
-            if attempt.queued_at >= claimed_before:
-                self.appendleft(attempt)
-                break
-            is_taken = attempt.handler.is_releasable or claimed_before == math.inf
-            (withdrawn if is_taken else kept).append(attempt)
+        with suppress(IndexError):
+            while self[0].queued_at < claimed_before:  # a call that came later is only looked at, and stays
+                call = self.popleft()  # perhaps another one, if a thread has taken the first
+                is_surplus = call.queued_at < claimed_before
+                is_free = call.handler.is_releasable or claimed_before == math.inf
+                (released if is_surplus and is_free else kept).append(call)
+        return released, kept
+
+    def put_back(self, kept: list[Unit]) -> None:
+        """Put calls back to the front, in their order."""
         self.extendleft(reversed(kept))
-        return withdrawn

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from psycopg import AsyncConnection, sql
@@ -18,11 +19,15 @@ from holdfast import log
 from holdfast.connections.deadline import aconnect
 from holdfast.failpoints import failpoint
 from holdfast.kernel import hints, self_test_schema
+from holdfast.worker.attempt import lease_clock
 
 PROBE_EACH = 30.0  # seconds
 PROBE_WAIT = 5.0
 AGAIN_AFTER = 1.0
 AGAIN_AT_MOST = 30.0
+PATIENCE = 3  # hints in a row that found nothing before one waits
+FIRST_WAIT, LONGEST_WAIT = 0.005, 0.1  # seconds
+FORGET_AFTER = 1.0  # seconds without such a hint
 
 
 class Listener:
@@ -107,3 +112,50 @@ class Listener:
     async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:
         async with asyncio.timeout(PROBE_WAIT):
             await connection.execute(statement, prepare=False)
+
+
+class Hints:
+    """Calls `wake` for each hint; waits while hints come often and others are faster, until one finds a step.
+
+    A step that a limit frees is announced to all sleeping workers, and one gets it. The claims of the others cost
+    processor time that handlers need.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._missed = 0
+        self._missed_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def heard(self) -> None:
+        """Take a hint, on the worker's loop. One that waits answers those that come meanwhile."""
+        if self._timer is not None:
+            return
+        if delay := self.delay():
+            self._timer = asyncio.get_running_loop().call_later(delay, self._answer)
+        else:
+            self._wake()
+
+    def delay(self) -> float:
+        """Return how many seconds the next hint waits."""
+        if self._missed < PATIENCE or lease_clock() - self._missed_at > FORGET_AFTER:
+            return 0.0
+        return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._missed - PATIENCE, 10))
+
+    def polled(self, claimed: int) -> None:
+        """Learn how many steps the poll for a hint got."""
+        now = lease_clock()
+        is_forgotten = now - self._missed_at > FORGET_AFTER
+        self._missed = 0 if claimed else 1 if is_forgotten else self._missed + 1
+        self._missed_at = now
+
+    def _answer(self) -> None:
+        self._timer = None
+        self._wake()
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, at most so long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -25,7 +25,7 @@ from holdfast.worker.claimer import AT_ONCE, Claimer
 from holdfast.worker.drain import drain
 from holdfast.worker.hooks import Hooks, WorkerHooks
 from holdfast.worker.leases import Leases
-from holdfast.worker.listener import Listener
+from holdfast.worker.listener import Hints, Listener, wait_for
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler
@@ -60,7 +60,8 @@ class Worker:
         self.leases = Leases(dsn, options, self.held, self.meters)
         self._ticker = Ticker(self._claims, options, self._wake.set)
         self._recovery = Recovery(self._claims, options, self.meters, self._ticker.look_now)
-        self._listener = Listener(dsn, options.identity, options.queues, self.wake, self._recovery.hasten)
+        self._hints = Hints(self.wake)
+        self._listener = Listener(dsn, options.identity, options.queues, self._hints.heard, self._recovery.hasten)
         self.claimer = Claimer(dsn, registry, options, self.held, self.settler, hooks=self.hooks)
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
@@ -118,7 +119,7 @@ class Worker:
     async def wait_for_change(self, seconds: float) -> None:
         """Wait, during a drain, until something is settled or a signal comes."""
         self._wake.clear()
-        await self._sleep(min(0.2, seconds))
+        await wait_for(self._wake, min(0.2, seconds))
 
     async def end_beside(self) -> None:
         """Stop, during a drain, the background tasks and wait for them: they may use the settler's connection."""
@@ -177,7 +178,7 @@ class Worker:
         self.states.enter("backoff")
         interval = self._interval()
         self.states.enter("idle")
-        await self._sleep(interval)
+        await wait_for(self._wake, interval)
         self._raise_trouble()
         return False
 
@@ -201,18 +202,21 @@ class Worker:
         if self.claimer.is_through and self._polled_alone:
             return False
         if self.claimer.room() == 0:
-            await self._sleep(FULL_LOOK)
+            await wait_for(self._wake, FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
-        if claimed := await self.claimer.claim(self._claims):
+        claimed = await self.claimer.claim(self._claims)
+        if hinted:
+            self._hints.polled(claimed.total())
+        if claimed:
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
             self._empty_polls, self._is_asleep = 0, False
             if self.claimer.awaits_children:
-                await self._sleep(AT_ONCE)
+                await wait_for(self._wake, AT_ONCE)
             return True
         if self.claimer.lacks_slots:
-            await self._sleep(FULL_LOOK)
+            await wait_for(self._wake, FULL_LOOK)
         elif hinted:  # another worker was faster
             self.states.pass_tasks(1, "polling", "claiming", "polling")
         if self._wake.is_set() or self.claimer.lacks_slots:  # a settle may have made something due meanwhile
@@ -260,7 +264,7 @@ class Worker:
         until = time.monotonic() + wait
         while not self.stop_signals and (left := until - time.monotonic()) > 0:
             self._wake.clear()
-            await self._sleep(left)
+            await wait_for(self._wake, left)
         self._trouble = None
 
     async def _fall_asleep(self) -> None:
@@ -284,11 +288,6 @@ class Worker:
             return interval
         self._next_due, self._is_asleep = None, False  # so that the next hint is requested
         return max(0.001, left)
-
-    async def _sleep(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
 
     def _about(self) -> dict[str, Any]:
         found_nothing = self._is_asleep or self._empty_polls > 0

@@ -36,7 +36,11 @@ class Loop:
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
-        return self._waiting.withdraw(claimed_before)
+        released, kept = self._waiting.withdraw(claimed_before)
+        if kept:
+            self._waiting.put_back(kept)
+            self._pump_soon()  # guard: put back; it may have found nothing meanwhile
+        return released
 
     def close(self) -> None:
         """End the loop."""
