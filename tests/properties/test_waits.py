@@ -96,9 +96,17 @@ def in_a_paused_run(machine: Waits) -> None:
     machine.wait(20)
 
 
+def before_the_kind_had_a_batch(machine: Waits) -> None:
+    """Steps without a key share no call, neither with others nor across tenants."""
+    machine.start_without_a_batch("by", "t", "xx")
+    machine.start_without_a_batch("by", "u", "x")
+    machine.start("by", "t", "x")
+    machine.wait(20)
+
+
 STORIES: list[Story] = [
     one_by_one, until_full, with_a_lost_step, under_a_short_lease, for_long, in_a_burst, while_it_drains,
-    in_a_paused_run,
+    in_a_paused_run, before_the_kind_had_a_batch,
 ]  # fmt: skip
 
 
@@ -180,6 +188,10 @@ def no_step_of_a_paused_run_is_withdrawn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Calls, "withdraw_runs", lambda _self, _run_ids: [])
 
 
+def steps_without_a_key_share_calls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Calls, "_may_wait", lambda self, first: self._waits and not first.step.is_alone)
+
+
 MISTAKES: list[tuple[Patch, Story]] = [
     (from_the_last_step, one_by_one),
     (from_the_first_step_of_the_call_before, until_full),
@@ -190,6 +202,7 @@ MISTAKES: list[tuple[Patch, Story]] = [
     (longer_than_a_third_of_the_lease, under_a_short_lease),
     (no_look_at_runs_of_waiting_calls, in_a_paused_run),
     (no_step_of_a_paused_run_is_withdrawn, in_a_paused_run),
+    (steps_without_a_key_share_calls, before_the_kind_had_a_batch),
 ]
 
 

@@ -54,14 +54,18 @@ class Waits(RuleBasedStateMachine):
         install(self.db, 100)
         run(self.db, calls.define_policy("often", tries=1000, base=timedelta(0), jitter=0))
         for kind, most in SIZES.items():
-            given: dict[str, Any] = {"batch_by": FIELDS[kind], "lease": timedelta(seconds=LEASE)}
-            run(self.db, calls.define_kind(kind, policy="often", batch=most, **given))
+            self._define(kind, most, FIELDS[kind])
         self.choices = Choices(dict.fromkeys(SIZES, 4.0))
         self.outcome = "done"
         self.taken: dict[int, Taken] = {}  # by lease number
         self.lost: set[int] = set()  # leases that the worker knows to be lost
         self.runs: dict[UUID, float | None] = {}  # since when each is paused or stopped
         self.worker = self._new_worker()
+
+    def _define(self, kind: str, batch: int | None = None, by: str | None = None) -> None:
+        self.db.execute("delete from holdfast.kinds where kind = %s", [kind])  # a kind keeps its batch otherwise
+        lease = timedelta(seconds=LEASE)
+        run(self.db, calls.define_kind(kind, policy="often", batch=batch, batch_by=by, lease=lease))
 
     def _new_worker(self) -> StillWorker:
         worker = StillWorker(self.loop, self.db.info.dsn, self.choices, self._handler)
@@ -93,6 +97,15 @@ class Waits(RuleBasedStateMachine):
     def start(self, kind: str, tenant: str, keys: str) -> None:
         for key in keys:
             run(self.db, calls.start_task(kind, {"key": key}, tenant=tenant))
+        self.claim()
+
+    @rule(kind=st.sampled_from([*SIZES]), tenant=st.sampled_from("tu"), keys=st.text("xy", min_size=1, max_size=3))
+    def start_without_a_batch(self, kind: str, tenant: str, keys: str) -> None:
+        """Steps are started while their kind has no batch yet, so they have no key."""
+        self._define(kind)
+        for key in keys:
+            run(self.db, calls.start_task(kind, {"key": key}, tenant=tenant))
+        self._define(kind, SIZES[kind], FIELDS[kind])
         self.claim()
 
     @rule(keys=st.text("xy", min_size=1, max_size=3))
@@ -221,9 +234,10 @@ class Waits(RuleBasedStateMachine):
         """Learn of claimed steps, and until when a call has to begin that they are the first of."""
         for step in [each.step for each in attempts if each.step.lease_id not in self.taken]:
             longest = (self.choices.lease or LEASE) / 3
-            wait = 0.0 if self.choices.burst or step.is_alone else min(self.choices.waits[step.kind], longest)
+            is_alone = bool(step.is_alone) or step.batch_key is None
+            wait = 0.0 if self.choices.burst or is_alone else min(self.choices.waits[step.kind], longest)
             group = (step.kind, step.tenant, step.batch_key)
-            self.taken[step.lease_id] = Taken(group, self.loop.at, self.loop.at + wait, bool(step.is_alone))
+            self.taken[step.lease_id] = Taken(group, self.loop.at, self.loop.at + wait, is_alone)
 
     def _add(self, units: list[Unit]) -> None:
         """Take what the worker passes to its lane."""

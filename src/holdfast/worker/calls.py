@@ -70,7 +70,7 @@ class Calls:
                 continue
             if number is not None:
                 paid.add(number)
-            if batching is None or not self._waits or not batching.wait or group[0].step.is_alone:
+            if batching is None or not self._may_wait(group[0]):
                 ready.append(self._begun(group))
                 continue
             key = (id(group[0].handler), group[0].step.tenant, group[0].step.batch_key)
@@ -83,6 +83,12 @@ class Calls:
             self._wait(key)
         _share_claim(ready)
         self._dispatch(ready)
+
+    def _may_wait(self, first: Attempt) -> bool:
+        """Return whether a call may wait for more steps; one without a key was started before its kind had a batch."""
+        batching, step = first.handler.batching, first.step
+        wants = self._waits and batching is not None and bool(batching.wait)
+        return wants and step.batch_key is not None and not step.is_alone
 
     def withdraw(self) -> list[Unit]:
         """Take back the calls that wait for more steps."""

@@ -18,7 +18,7 @@ from holdfast import Batch, Continue, Fail, Holdfast, Retry, RetryPolicy, Snooze
 from holdfast.errors import LeaseLost
 from holdfast.testing import drain, events
 from holdfast.worker.attempt import Attempt
-from kernel.steps import DB, step_row
+from kernel.steps import DB, start, step_row
 from worker.lanes import batch_handlers
 from worker.running import burst, error_of, read, seconds, until, until_event, working
 
@@ -309,6 +309,22 @@ def test_a_call_waits_for_more_steps_and_no_longer_than_batch_wait(hf: Holdfast,
         handle.result(timeout=30)
 
     assert sizes == [3, -1]
+
+
+def test_tasks_that_were_started_before_the_kind_had_a_batch_run_alone(hf: Holdfast, db: DB) -> None:
+    """They have no key, so they share no call: neither with others nor across tenants (R24)."""
+    ids = [start(db, "work", {"n": n}, tenant=tenant) for tenant in ("acme", "bolt") for n in (1, 2)]
+    served: list[tuple[int, str | None]] = []
+
+    @hf.task(batch=10, by="n", batch_wait=60, lease=600)
+    def work(batch: Batch, jobs: list[Job]) -> list[int]:
+        served.append((len(jobs), batch.key))
+        return [job["n"] for job in jobs]
+
+    with working(hf):
+        until(lambda: states(db) == ["done"] * len(ids), "the end, without a wait for more steps")
+
+    assert served == [(1, None)] * 4
 
 
 def test_a_draining_worker_and_a_burst_do_not_wait(hf: Holdfast, db: DB) -> None:
