@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import threading
 import time
@@ -18,11 +17,12 @@ from holdfast import Batch, Continue, Fail, Holdfast, Retry, RetryPolicy, Snooze
 from holdfast.errors import LeaseLost
 from holdfast.testing import drain, events
 from holdfast.worker.attempt import Attempt
-from kernel.steps import DB, start, step_row
+from kernel.steps import DB, start, step_row, value
 from worker.lanes import batch_handlers
-from worker.running import burst, error_of, read, seconds, until, until_event, working
+from worker.running import burst, error_of, seconds, until, until_event, working
 
 pytestmark = pytest.mark.one_server
+BEGAN = "select count(*) from holdfast.notes where message = 'began'"
 TWICE = RetryPolicy(limit=2, base=seconds(0))
 
 
@@ -108,57 +108,37 @@ def test_an_item_that_does_not_fit_fails_alone(hf: Holdfast, db: DB) -> None:
     assert states(db) == ["done", "done", "error"]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_cancelled_step_is_marked_and_the_others_go_on(hf: Holdfast, db: DB, is_async: bool) -> None:
-    began, marked = threading.Event(), threading.Event()
-
-    def look(batch: Batch) -> None:
-        began.set()
-        until(lambda: any(step.cancelled for step in batch.steps), "the mark")
-        assert not batch.cancelled
-        marked.set()
-
-    def work(batch: Batch, jobs: list[Job]) -> list[int]:
-        look(batch)
-        return [job["n"] for job in jobs]
-
-    async def awork(batch: Batch, jobs: list[Job]) -> list[int]:
-        await asyncio.to_thread(look, batch)
-        return [job["n"] for job in jobs]
-
-    task = hf.task(name="work", batch=10)(awork if is_async else work)  # type: ignore[arg-type]
-    task.start_many(jobs(3))
-    (first,) = db.execute("select min(id) from holdfast.steps").fetchone() or ()
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_cancelled_step_is_marked_and_the_others_go_on(hf: Holdfast, db: DB, lane: str) -> None:
+    function = batch_handlers.awatch if lane == "loop" else batch_handlers.watch
+    task = hf.task(name="work", batch=10, cpu=lane == "processes")(function)  # type: ignore[arg-type]
+    ids = [task.start({"n": n, "fate": "live"}).id for n in range(3)]
     with working(hf):
-        assert read(began)
-        hf.handle(first).cancel()
-        assert read(marked)
-        until(lambda: states(db).count("done") == 2, "the others")
+        until(lambda: value(db, BEGAN), "the call")
+        hf.handle(ids[0]).cancel()
+        until(lambda: states(db) == ["cancelled", "done", "done"], "the others")
 
-    assert states(db)[0] == "cancelled"
-    assert "succeeded" not in events(db, step=first)
+    assert "succeeded" not in events(db, step=ids[0])
+    assert hf.handle(ids[1]).result() == [False, None]
+    is_marked, why = hf.handle(ids[2]).result()
+    assert is_marked
+    assert "cancelled" in why
 
 
-def test_a_call_whose_steps_are_all_cancelled_is_interrupted(hf: Holdfast, db: DB) -> None:
-    began, ended = threading.Event(), threading.Event()
-
-    @hf.task(batch=10)
-    def work(jobs: list[Job]) -> list[int]:
-        began.set()
-        try:
-            while True:
-                time.sleep(0.01)
-        finally:
-            ended.set()
-
-    work.start_many(jobs(2))
-    with working(hf):
-        assert read(began)
-        for (step_id,) in db.execute("select id from holdfast.steps").fetchall():
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_call_whose_steps_are_all_cancelled_is_interrupted(hf: Holdfast, db: DB, lane: str) -> None:
+    """Its slot, the only one, is free again."""
+    function = batch_handlers.alinger if lane == "loop" else batch_handlers.linger
+    task = hf.task(name="work", batch=10, cpu=lane == "processes")(function)  # type: ignore[arg-type]
+    next_one = hf.task(name="next", batch=10, cpu=lane == "processes")(batch_handlers.compute)
+    ids = [task.start({"n": n, "fate": "live"}).id for n in range(2)]
+    with working(hf, concurrency=1):
+        until(lambda: value(db, BEGAN), "the call")
+        for step_id in ids:
             hf.handle(step_id).cancel()
-        assert read(ended)
+        assert next_one.start({"n": 1, "fate": "live"}).result(timeout=30) == [1, 1]
 
-    assert states(db) == ["cancelled", "cancelled"]
+    assert states(db) == ["cancelled", "cancelled", "done"]
 
 
 def test_what_is_settled_is_freed_without_the_garbage_collector(hf: Holdfast, db: DB) -> None:
