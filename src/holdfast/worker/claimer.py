@@ -104,7 +104,7 @@ class Claimer:
     @property
     def is_backed_up(self) -> bool:
         """Return whether steps wait for a slot, or for others of their call; they may soon have to be released."""
-        return self.unfinished > self.lanes.capacity or self._calls.may_be_halted
+        return self.lanes.waiting > 0 or self._calls.may_be_halted
 
     @property
     def is_through(self) -> bool:
