@@ -26,7 +26,7 @@ def compute(batch: Batch, jobs: list[Job]) -> list[Any]:
     if any(job["fate"] == "write" for job in jobs):
         with batch.transaction() as tx:
             tx.execute("create table if not exists public.written (n int)")
-            tx.executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
+            tx.cursor().executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
     return [Fail("no") if job["fate"] == "fail" else [job["n"], len(batch)] for job in jobs]
 
 
@@ -55,3 +55,13 @@ async def alinger(batch: Batch, jobs: list[Job]) -> list[Any]:
     batch.steps[0].note("began")
     await asyncio.Event().wait()
     return []
+
+
+def raise_(jobs: list[Job]) -> list[Any]:
+    """Fail as a whole."""
+    raise ConnectionError("down")
+
+
+async def araise_(jobs: list[Job]) -> list[Any]:
+    """Fail as a whole."""
+    raise ConnectionError("down")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -14,9 +15,10 @@ import pytest
 from typing_extensions import TypedDict
 
 from holdfast import Batch, Continue, Fail, Holdfast, Retry, RetryPolicy, Snooze
-from holdfast.errors import LeaseLost
+from holdfast.errors import BadInput, LeaseLost
 from holdfast.testing import drain, events
 from holdfast.worker.attempt import Attempt
+from kernel.limits import limit
 from kernel.steps import DB, start, step_row, value
 from worker.lanes import batch_handlers
 from worker.running import burst, error_of, seconds, until, until_event, working
@@ -215,25 +217,91 @@ def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others
     assert db.execute("select n from public.written order by n").fetchall() == [(0,), (2,)]
 
 
+def test_a_transaction_in_a_process_commits_all_writes_and_outcomes_of_each_call(hf: Holdfast, db: DB) -> None:
+    """One process serves one call after the other."""
+    task = hf.task(name="work", batch=2, cpu=True)(batch_handlers.compute)
+    task.start_many({"n": n, "fate": "fail" if n == 1 else "write"} for n in range(6))
+    burst(hf, concurrency=1)
+
+    assert states(db) == ["done", "error", "done", "done", "done", "done"]
+    assert db.execute("select n from public.written order by n").fetchall() == [(n,) for n in range(6)]
+
+
 def test_a_heartbeat_renews_all_and_marks_the_lost(hf: Holdfast, db: DB, dsn: str) -> None:
     told: list[Any] = []
 
     @hf.task(batch=10)
     def work(batch: Batch, jobs: list[Job]) -> list[int]:
         with psycopg.connect(dsn, autocommit=True) as other:
-            for step in batch.steps[1:]:
+            for step in batch.steps[2:]:
                 other.execute("select holdfast.cancel(%s)", [str(step.step_id)])
-        batch.heartbeat()
-        told.append([step.cancelled for step in batch.steps])
+            before = leases_until(other)
+            batch.heartbeat()
+            assert [was < now for was, now in zip(before, leases_until(other), strict=True)] == [True, True]
+        told.append([(step.cancelled, step.stop_reason) for step in batch.steps])
         with pytest.raises(LeaseLost):
-            batch.steps[1].note("too late")
+            batch.steps[2].note("too late")
         return [job["n"] for job in jobs]
 
-    work.start_many(jobs(3))
+    work.start_many(jobs(4))
     burst(hf)
 
-    assert told == [[False, True, True]]
-    assert states(db) == ["done", "cancelled", "cancelled"]
+    lost = (True, "its lease is lost")
+    assert told == [[(False, None), (False, None), lost, lost]]
+    assert states(db) == ["done", "done", "cancelled", "cancelled"]
+
+
+def leases_until(db: DB) -> list[Any]:
+    query = "select lease_until from holdfast.steps where lease_id is not null order by id"
+    return [lease_until for (lease_until,) in db.execute(query).fetchall()]
+
+
+def test_a_continue_in_the_list_fails_its_own_step(hf: Holdfast, db: DB) -> None:
+    @hf.task(batch=10)
+    def work(jobs: list[Job]) -> list[Any]:
+        return [Continue("page") if job["n"] == 1 else job["n"] for job in jobs]
+
+    handles = [work.start(job) for job in jobs(3)]
+    burst(hf)
+
+    assert states(db) == ["done", "error", "done"]
+    assert error_of(db, handles[1].id)["type"] == "OutcomeRefused"
+
+
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_call_that_raises_counts_once_for_a_breaker(hf: Holdfast, db: DB, lane: str) -> None:
+    limit(db, "shop", breaker_after=2, breaker_for=seconds(600), breaker_counts=["ConnectionError"])
+    function = batch_handlers.araise_ if lane == "loop" else batch_handlers.raise_
+    options: dict[str, Any] = {"retry": RetryPolicy(limit=5, base=seconds(600)), "cpu": lane == "processes"}
+    task = hf.task(name="work", batch=3, limits=["shop"], **options)(function)
+
+    def breaker_after_a_call() -> str:
+        task.start_many({"n": n, "fate": "live"} for n in range(3))
+        burst(hf, most_steps=3)
+        assert value(db, "select count(*) from holdfast.steps where last_event <> 'retried'") == 0
+        return str(value(db, "select breaker from holdfast.limit_list where name = 'shop'"))
+
+    assert [breaker_after_a_call(), breaker_after_a_call()] == ["closed", "open"]
+
+
+@pytest.mark.parametrize("is_many", [False, True])
+def test_a_key_that_is_too_long_is_refused(hf: Holdfast, db: DB, is_many: bool) -> None:
+    """Before anything is started."""
+
+    @hf.task(batch=10, by="fate")
+    def work(jobs: list[batch_handlers.Job]) -> list[None]:
+        return [None] * len(jobs)
+
+    fits, too_long = ({"n": 1, "fate": "x" * length} for length in (400, 401))
+    start_it = partial(work.start_many, [fits, too_long]) if is_many else partial(work.start, too_long)
+    with pytest.raises(BadInput) as refused:
+        start_it()
+
+    assert refused.value.where == "fate"
+    assert "401" in refused.value.what
+    assert states(db) == []
+    work.start(fits)
+    assert value(db, "select length(batch_key) from holdfast.steps") == 400
 
 
 @pytest.mark.parametrize("uses_cpu", [False, True])
