@@ -70,6 +70,17 @@ def test_a_run_is_started_by_its_first_claim_and_closed_by_its_last_settle(db: D
     ]
 
 
+def test_a_run_whose_machine_begins_open_is_queued_when_it_is_created(db: DB, clock: Clock) -> None:
+    """A-110, A-111."""
+    created_at = clock.freeze()
+    run_id = start_flow(db, node("a"))
+    clock.advance(seconds(5))
+    finish(db, claim(db))
+
+    row = run_row(db, run_id)
+    assert (row["queued_at"], row["started_at"], row["finished_at"]) == (created_at, clock.now(), clock.now())
+
+
 def test_the_start_of_a_run_stands_with_its_first_claim(db: DB) -> None:
     run_id = start_flow(db, node("a"))
 

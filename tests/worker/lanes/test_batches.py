@@ -180,9 +180,11 @@ def test_a_transaction_commits_all_writes_and_outcomes(hf: Holdfast, db: DB) -> 
 
 
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("of_lost", [1, Fail("no"), Retry("busy")], ids=["done", "fail", "retry"])
 def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others(
-    hf: Holdfast, db: DB, dsn: str, is_async: bool
+    hf: Holdfast, db: DB, dsn: str, is_async: bool, of_lost: Any
 ) -> None:
+    """Whatever the handler returns for the step that is lost."""
     attempts = 0
 
     def lose(batch: Batch) -> None:
@@ -192,19 +194,19 @@ def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others
             with psycopg.connect(dsn, autocommit=True) as other:
                 other.execute("select holdfast.cancel(%s)", [str(batch.steps[1].step_id)])
 
-    def work(batch: Batch, jobs: list[Job]) -> list[int]:
+    def work(batch: Batch, jobs: list[Job]) -> list[Any]:
         with batch.transaction() as tx:
             tx.execute("create table if not exists public.written (n int)")
             tx.cursor().executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
             lose(batch)
-        return [job["n"] for job in jobs]
+        return [of_lost if job["n"] == 1 else job["n"] for job in jobs]
 
-    async def awork(batch: Batch, jobs: list[Job]) -> list[int]:
+    async def awork(batch: Batch, jobs: list[Job]) -> list[Any]:
         async with batch.transaction() as tx:
             await tx.execute("create table if not exists public.written (n int)")
             await tx.cursor().executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
             lose(batch)
-        return [job["n"] for job in jobs]
+        return [of_lost if job["n"] == 1 else job["n"] for job in jobs]
 
     hf.task(name="work", batch=10)(awork if is_async else work).start_many(jobs(3))  # type: ignore[arg-type]
     burst(hf)
