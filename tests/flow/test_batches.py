@@ -77,6 +77,34 @@ def test_the_items_of_a_map_share_calls(hf: Holdfast, db: DB) -> None:
     assert [state for (state,) in states] == ["complete", "complete", "error", "complete", "complete"]
 
 
+class Word(TypedDict):
+    item: str
+
+
+def test_the_items_of_a_map_share_calls_by_their_value(hf: Holdfast) -> None:
+    calls: list[tuple[str | None, int]] = []
+    flow = hf.flow("words")
+
+    @flow.step
+    def split(text: str) -> list[str]:
+        return text.split()
+
+    @flow.step(each=split, batch=10, by="item")
+    def send(batch: Batch, words: list[Word]) -> list[str]:
+        assert {word["item"] for word in words} == {batch.key}
+        calls.append((batch.key, len(words)))
+        return [word["item"].upper() for word in words]
+
+    @flow.step(after=send)
+    def join(send: list[str]) -> str:
+        return " ".join(send)
+
+    played = run_flow(hf, flow, text="a b a c b a")
+
+    assert sorted(calls, key=str) == [("a", 3), ("b", 2), ("c", 1)]
+    assert played.result_of(join) == "A B A C B A"
+
+
 def test_a_plain_start_in_sql_and_yaml_get_the_same_keys(hf: Holdfast, db: DB) -> None:
     def push(items: list[Push]) -> list[int]:
         return [len(items)] * len(items)

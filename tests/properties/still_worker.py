@@ -22,6 +22,7 @@ from holdfast.worker.settler import released
 
 LEASE = 30.0  # seconds, of the kinds
 SIZES = {"by": 3, "any": 4}  # kinds: with a field, without one
+SLOTS = 3  # of a worker
 FIELDS = {"by": "key", "any": None}
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class StillWorker:
             given: dict[str, Any] = {"by": FIELDS[kind], "batch_wait": choices.waits[kind]}
             app.task(name=kind, batch=most, lease=timedelta(seconds=LEASE), **given)(function)
         lease = None if choices.lease is None else timedelta(seconds=choices.lease)
-        options = Options(lease=lease, burst=choices.burst, concurrency=3)
+        options = Options(lease=lease, burst=choices.burst, concurrency=SLOTS)
         self._worker = Worker(app.dsn, app._engine.registry, options, app._engine.hooks)
         app.close()
         lane = self._worker.claimer.lanes._threads

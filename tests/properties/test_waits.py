@@ -10,11 +10,12 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.worker import calls
+from holdfast.worker import calls, claimer
 from holdfast.worker.calls import Calls
+from holdfast.worker.claimer import Claimer
 from properties.database import Database
 from properties.still_worker import StandingLoop, replace_lanes_and_clocks
-from properties.wait_machine import Waits
+from properties.wait_machine import MOST_OPEN, Waits
 
 pytestmark = [pytest.mark.one_server, pytest.mark.timeout(600)]
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -96,9 +97,29 @@ def in_a_paused_run(machine: Waits) -> None:
     machine.wait(20)
 
 
+def before_the_kind_had_a_batch(machine: Waits) -> None:
+    """Steps without a key share no call, neither with others nor across tenants."""
+    machine.start_without_a_batch("by", "t", "xx")
+    machine.start_without_a_batch("by", "u", "x")
+    machine.start("by", "t", "x")
+    machine.wait(20)
+
+
+def of_more_keys_than_may_wait(machine: Waits) -> None:
+    """Each further one makes the oldest call begin, and steps that fill a call that waits are claimed too."""
+    machine.begin((10.0, 10.0), None, burst=False)
+    for tenant in "tuvw":
+        machine.start("by", tenant, "xy")
+        machine.wait(1)
+    assert [step.has_begun for step in machine.taken.values()] == [True] * 2 + [False] * 6
+    machine.start("by", "u", "xx")
+    assert [step.has_begun for step in machine.taken.values()][2] is True, "the full call did not begin"
+    machine.no_more_calls_wait_than_may()
+
+
 STORIES: list[Story] = [
     one_by_one, until_full, with_a_lost_step, under_a_short_lease, for_long, in_a_burst, while_it_drains,
-    in_a_paused_run,
+    in_a_paused_run, before_the_kind_had_a_batch, of_more_keys_than_may_wait,
 ]  # fmt: skip
 
 
@@ -148,8 +169,8 @@ def a_worker_that_ends_waits(patch: pytest.MonkeyPatch) -> None:
 def a_burst_waits(patch: pytest.MonkeyPatch) -> None:
     usual = Calls.__init__
 
-    def init(self: Calls, *given: Any, waits: bool) -> None:
-        usual(self, *given, waits=True)
+    def init(self: Calls, *given: Any, waits: bool, most_open: int) -> None:
+        usual(self, *given, waits=True, most_open=most_open)
 
     patch.setattr(Calls, "__init__", init)
 
@@ -180,6 +201,23 @@ def no_step_of_a_paused_run_is_withdrawn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Calls, "withdraw_runs", lambda _self, _run_ids: [])
 
 
+def steps_without_a_key_share_calls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Calls, "_may_wait", lambda self, first: self._waits and not first.step.is_alone)
+
+
+def any_number_of_calls_waits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claimer, "OPEN_PER_SLOT", 1000)
+
+
+def nothing_is_claimed_while_all_places_are_taken(patch: pytest.MonkeyPatch) -> None:
+    usual = Claimer.room
+    patch.setattr(Claimer, "room", lambda self: 0 if len(self._calls._open) >= MOST_OPEN else usual(self))
+
+
+def the_newest_call_begins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Calls, "_oldest", lambda self: [*self._open][-1])
+
+
 MISTAKES: list[tuple[Patch, Story]] = [
     (from_the_last_step, one_by_one),
     (from_the_first_step_of_the_call_before, until_full),
@@ -190,6 +228,10 @@ MISTAKES: list[tuple[Patch, Story]] = [
     (longer_than_a_third_of_the_lease, under_a_short_lease),
     (no_look_at_runs_of_waiting_calls, in_a_paused_run),
     (no_step_of_a_paused_run_is_withdrawn, in_a_paused_run),
+    (steps_without_a_key_share_calls, before_the_kind_had_a_batch),
+    (any_number_of_calls_waits, of_more_keys_than_may_wait),
+    (nothing_is_claimed_while_all_places_are_taken, of_more_keys_than_may_wait),
+    (the_newest_call_begins, of_more_keys_than_may_wait),
 ]
 
 

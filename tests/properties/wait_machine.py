@@ -21,10 +21,11 @@ from holdfast.worker.lanes.threads import Threads
 from kernel.plans import halt, install
 from kernel.steps import stage
 from properties.database import Database
-from properties.still_worker import FIELDS, LEASE, SIZES, Choices, Item, StandingLoop, StillWorker
+from properties.still_worker import FIELDS, LEASE, SIZES, SLOTS, Choices, Item, StandingLoop, StillWorker
 
 TICK = 0.5  # seconds between two looks of the worker; waits are multiples of it
 LEARNS_WITHIN = 1.0  # seconds after a pause in which a call may still begin
+MOST_OPEN = 2 * SLOTS  # calls that wait
 WAITS = (4.0, 4.0, 10.0, 0.0)
 RUNNABLE = "select id from holdfast.steps where due_at is not null or lease_id is not null"
 HALTED = "select id from holdfast.runs where finished_at is not null or halt = 'stopped'"
@@ -54,14 +55,18 @@ class Waits(RuleBasedStateMachine):
         install(self.db, 100)
         run(self.db, calls.define_policy("often", tries=1000, base=timedelta(0), jitter=0))
         for kind, most in SIZES.items():
-            given: dict[str, Any] = {"batch_by": FIELDS[kind], "lease": timedelta(seconds=LEASE)}
-            run(self.db, calls.define_kind(kind, policy="often", batch=most, **given))
+            self._define(kind, most, FIELDS[kind])
         self.choices = Choices(dict.fromkeys(SIZES, 4.0))
         self.outcome = "done"
         self.taken: dict[int, Taken] = {}  # by lease number
         self.lost: set[int] = set()  # leases that the worker knows to be lost
         self.runs: dict[UUID, float | None] = {}  # since when each is paused or stopped
         self.worker = self._new_worker()
+
+    def _define(self, kind: str, batch: int | None = None, by: str | None = None) -> None:
+        self.db.execute("delete from holdfast.kinds where kind = %s", [kind])  # a kind keeps its batch otherwise
+        lease = timedelta(seconds=LEASE)
+        run(self.db, calls.define_kind(kind, policy="often", batch=batch, batch_by=by, lease=lease))
 
     def _new_worker(self) -> StillWorker:
         worker = StillWorker(self.loop, self.db.info.dsn, self.choices, self._handler)
@@ -89,10 +94,23 @@ class Waits(RuleBasedStateMachine):
         query = "select count(*) from holdfast.steps where lease_id = any (%s) and lease_until <= holdfast.clock()"
         assert self.db.execute(query, [waiting]).fetchone() == (0,), "a waiting call lost a lease"
 
+    @invariant()
+    def no_more_calls_wait_than_may(self) -> None:
+        assert len(self._waiting()) <= MOST_OPEN
+
     @rule(kind=st.sampled_from([*SIZES]), tenant=st.sampled_from("ttu"), keys=st.text("xy", min_size=1, max_size=3))
     def start(self, kind: str, tenant: str, keys: str) -> None:
         for key in keys:
             run(self.db, calls.start_task(kind, {"key": key}, tenant=tenant))
+        self.claim()
+
+    @rule(kind=st.sampled_from([*SIZES]), tenant=st.sampled_from("tu"), keys=st.text("xy", min_size=1, max_size=3))
+    def start_without_a_batch(self, kind: str, tenant: str, keys: str) -> None:
+        """Steps are started while their kind has no batch yet, so they have no key."""
+        self._define(kind)
+        for key in keys:
+            run(self.db, calls.start_task(kind, {"key": key}, tenant=tenant))
+        self._define(kind, SIZES[kind], FIELDS[kind])
         self.claim()
 
     @rule(keys=st.text("xy", min_size=1, max_size=3))
@@ -221,9 +239,10 @@ class Waits(RuleBasedStateMachine):
         """Learn of claimed steps, and until when a call has to begin that they are the first of."""
         for step in [each.step for each in attempts if each.step.lease_id not in self.taken]:
             longest = (self.choices.lease or LEASE) / 3
-            wait = 0.0 if self.choices.burst or step.is_alone else min(self.choices.waits[step.kind], longest)
+            is_alone = bool(step.is_alone) or step.batch_key is None
+            wait = 0.0 if self.choices.burst or is_alone else min(self.choices.waits[step.kind], longest)
             group = (step.kind, step.tenant, step.batch_key)
-            self.taken[step.lease_id] = Taken(group, self.loop.at, self.loop.at + wait, bool(step.is_alone))
+            self.taken[step.lease_id] = Taken(group, self.loop.at, self.loop.at + wait, is_alone)
 
     def _add(self, units: list[Unit]) -> None:
         """Take what the worker passes to its lane."""
@@ -240,6 +259,12 @@ class Waits(RuleBasedStateMachine):
             self._check(unit, steps)
         Threads.add(self.worker.lane, units)
 
+    def _waiting(self) -> dict[tuple[str, str | None, str | None], float]:
+        """Return the calls that wait, and since when."""
+        held = [self.taken[each.step.lease_id] for each in self.worker.held.values() if each.outcome is None]
+        waiting = [step for step in held if not step.has_begun and not step.is_alone]
+        return {step.group: min(s.claimed_at for s in waiting if s.group == step.group) for step in waiting}
+
     def _check(self, call: BatchCall, steps: list[Taken]) -> None:
         now = self.loop.at
         first = min(steps, key=lambda step: step.claimed_at)
@@ -252,7 +277,10 @@ class Waits(RuleBasedStateMachine):
             assert halted_at is None or now <= halted_at + LEARNS_WITHIN, "a call begins while its run is halted"
         if sum(each.step.lease_id not in self.lost for each in call.attempts) == SIZES[first.group[0]]:
             return
-        assert now == first.begins_until, "a call that was not full began before its time"
+        if now < first.begins_until:
+            waiting = self._waiting()
+            assert len(waiting) == MOST_OPEN, "a call that was not full began before its time"
+            assert first.claimed_at <= min(waiting.values()), "a call began for a place that an older one had"
         for each in self.worker.held.values() if not first.is_alone else ():
             other = self.taken[each.step.lease_id]
             waits = each.outcome is None and each.step.lease_id not in self.lost and not other.is_alone

@@ -19,7 +19,7 @@ from holdfast.worker.fetch_ahead import PATIENCE, FetchAhead
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
 from kernel.steps import DB, start, step_row, value
-from worker.running import burst, seconds, until, worker_of, working
+from worker.running import burst, seconds, until, until_event, worker_of, working
 
 pytestmark = pytest.mark.one_server
 
@@ -230,6 +230,30 @@ def test_quick_calls_of_small_keys_are_fetched_in_growing_claims(
 
     assert value(db, "select count(*) from holdfast.steps where state = 'done'") == 600
     assert value(db, "select count(distinct at) from holdfast.journal where event = 'claimed'") < 30
+
+
+def test_other_work_and_steps_that_fill_a_call_are_taken_while_as_many_calls_wait_as_may(hf: Holdfast, db: DB) -> None:
+    """Each call waits for three minutes, and no call takes a slot."""
+    sizes: list[int] = []
+
+    @hf.task(batch=2, by="n", batch_wait=180, lease=600)
+    def push(jobs: list[dict[str, int]]) -> list[int]:
+        sizes.append(len(jobs))
+        return [job["n"] for job in jobs]
+
+    @hf.task
+    def plain() -> int:
+        return 1
+
+    with working(hf, concurrency=2):
+        for n in range(4):  # as many calls as may wait
+            until_event(db, push.start({"n": n}).id, "claimed")
+        assert plain.start().result(timeout=30) == 1
+        assert push.start({"n": 3}).result(timeout=30) == 3
+        for n in (3, 4):  # the last one takes the place of the oldest
+            until_event(db, push.start({"n": n}).id, "claimed")
+        until(lambda: sizes == [2, 1], "the oldest call")
+        assert value(db, "select count(*) from holdfast.steps where lease_id is not null") == 4
 
 
 def test_a_kind_without_a_handler_is_left_untouched_and_shown(hf: Holdfast, db: DB) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from holdfast import Batch, Holdfast
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
 from holdfast.worker import claimer
 from kernel.plans import draft, halt, install
-from kernel.steps import DB, value
+from kernel.steps import DB, stage, value
+from worker.lanes import cpu
 from worker.running import read, running, until, worker_of
 
 pytestmark = pytest.mark.one_server
@@ -45,6 +52,31 @@ def test_what_was_fetched_ahead_is_released(hf: Holdfast, db: DB, monkeypatch: p
     assert len(calls) == 51
     assert value(db, "select max(failures) from holdfast.steps") == 0
     assert value(db, "select count(*) from holdfast.violations()") == 0
+
+
+@pytest.mark.parametrize("what", ["pause", "stop"])
+def test_a_step_that_waits_for_a_core_is_released(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    """By a worker with idle threads that fetches ahead and finds nothing more: it would sleep for five minutes."""
+    monkeypatch.setattr(claimer, "SURPLUS_AFTER", 1e9)  # else they are released because they wait
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    gate = tmp_path / "gate"
+    hf.task(name="item", cpu=True)(cpu.until_there)
+    hf.task(name="other")(lambda: None)
+    install(db, 400)
+    run_id = UUID(str(run(db, calls.start_run("test.rush", "plan", "test.item"))[0]))
+    stage(db, [("item", json.dumps({"mark": str(gate)}))] * 3, run_id=run_id, machine="test.item")
+    worker = worker_of(hf, concurrency=10, poll_min=timedelta(minutes=5), poll_max=timedelta(minutes=5))
+    worker.claimer._batch_size.size = 64
+    with running(worker):
+        until(lambda: worker.state == "idle" and value(db, HELD) == 3, "the claim of all")
+        halt(db, what, run_id)
+        until(lambda: value(db, HELD) == 1, "the release of the others")
+        gate.touch()
+
+    assert value(db, RELEASED) == 2
+    assert value(db, "select max(failures) from holdfast.steps") == 0
 
 
 @pytest.mark.parametrize("what", ["pause", "stop"])

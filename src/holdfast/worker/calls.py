@@ -35,18 +35,15 @@ class Calls:
         release: Callable[[Sequence[Unit]], None],
         *,
         waits: bool,
+        most_open: int,
     ) -> None:
         self._executor = executor
         self._dispatch = dispatch
         self._release = release
         self._waits = waits  # else a call begins as it was claimed
+        self._most_open = most_open
         self._open: dict[Key, OpenCall] = {}
         self._running: list[BatchCall] = []
-
-    @property
-    def open(self) -> int:
-        """Return how many calls wait for more steps."""
-        return len(self._open)
 
     @property
     def may_be_halted(self) -> bool:
@@ -60,7 +57,7 @@ class Calls:
         return waiting + sum(len(call.attempts) - 1 for call in self._running)
 
     def add(self, attempts: Iterable[Attempt]) -> None:
-        """Take the steps of a claim: full calls begin now, others when their time is over."""
+        """Take the steps of a claim: full calls begin now, others when their time is over or their place is needed."""
         ready: list[BatchCall] = []
         paid: set[int] = set()  # the claim's numbers of calls whose weight was charged
         for group in _grouped(attempts):
@@ -70,7 +67,7 @@ class Calls:
                 continue
             if number is not None:
                 paid.add(number)
-            if batching is None or not self._waits or not batching.wait or group[0].step.is_alone:
+            if batching is None or not self._may_wait(group[0]):
                 ready.append(self._begun(group))
                 continue
             key = (id(group[0].handler), group[0].step.tenant, group[0].step.batch_key)
@@ -81,8 +78,16 @@ class Calls:
                 full, call.attempts = call.attempts[: batching.most], call.attempts[batching.most :]
                 ready.append(self._begun(full))
             self._wait(key)
+        while len(self._open) > self._most_open:
+            ready.append(self._begun(self._close(self._oldest())))
         _share_claim(ready)
         self._dispatch(ready)
+
+    def _may_wait(self, first: Attempt) -> bool:
+        """Return whether a call may wait for more steps; one without a key was started before its kind had a batch."""
+        batching, step = first.handler.batching, first.step
+        wants = self._waits and batching is not None and bool(batching.wait)
+        return wants and step.batch_key is not None and not step.is_alone
 
     def withdraw(self) -> list[Unit]:
         """Take back the calls that wait for more steps."""
@@ -114,6 +119,9 @@ class Calls:
                 call.timer.cancel()
             call.first = call.attempts[0]
             call.timer = asyncio.get_running_loop().call_later(_left_of_wait(call.first), self._time_is_over, key)
+
+    def _oldest(self) -> Key:
+        return min(self._open, key=lambda key: self._open[key].attempts[0].claim.claimed_at)
 
     def _time_is_over(self, key: Key) -> None:
         self._dispatch([self._begun(self._close(key))])

@@ -22,6 +22,7 @@ from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler, released
 
 MOST_STEPS = 10_000  # of one claim
+OPEN_PER_SLOT = 2  # calls that wait for more steps; beyond that the oldest begins
 MOST_UNSETTLED = 4  # finished batches that may be unsettled; beyond that a claim waits
 SURPLUS_AFTER = 1.0  # seconds that a step may wait for a slot before it is released to other workers
 HALTS_EACH = 0.3  # seconds between looks whether the run of a step that waits for a slot was paused
@@ -87,7 +88,8 @@ class Claimer:
         self._is_completed = any(h.completes is not None for h in registry)
         self._largest_call = max((h.batching.most for h in served if h.batching is not None), default=None)
         waits = not options.burst and options.most_steps is None
-        self._calls = Calls(self._executor, self._dispatch, self._release, waits=waits)
+        most_open = OPEN_PER_SLOT * self.lanes.capacity
+        self._calls = Calls(self._executor, self._dispatch, self._release, waits=waits, most_open=most_open)
         self._kinds = Texts(registry.kinds())
         self._most_left = options.most_steps
         self._halts_at = 0.0  # when it last looked for steps whose run may be paused or stopped
@@ -102,7 +104,7 @@ class Claimer:
     @property
     def is_backed_up(self) -> bool:
         """Return whether steps wait for a slot, or for others of their call; they may soon have to be released."""
-        return self.unfinished > self.lanes.capacity or self._calls.may_be_halted
+        return self.lanes.waiting > 0 or self._calls.may_be_halted
 
     @property
     def is_through(self) -> bool:
@@ -116,8 +118,6 @@ class Claimer:
 
     def _room(self) -> int:
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
-            return 0
-        if self._calls.open >= 2 * self.lanes.capacity:  # their time comes before that of more keys
             return 0
         room = self._batch_size.room(self.unfinished)
         return max(ahead.most(room, self._free) for ahead in self._ahead.values())

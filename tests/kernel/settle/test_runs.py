@@ -70,6 +70,32 @@ def test_a_run_is_started_by_its_first_claim_and_closed_by_its_last_settle(db: D
     ]
 
 
+def test_a_run_whose_machine_begins_open_is_queued_when_it_is_created(db: DB, clock: Clock) -> None:
+    """A-110, A-111."""
+    created_at = clock.freeze()
+    run_id = start_flow(db, node("a"))
+    clock.advance(seconds(5))
+    finish(db, claim(db))
+
+    row = run_row(db, run_id)
+    assert (row["queued_at"], row["started_at"], row["finished_at"]) == (created_at, clock.now(), clock.now())
+
+
+@pytest.mark.parametrize("is_settled_first", [True, False])
+def test_a_child_that_is_freed_in_a_paused_run_waits_for_its_resumption(db: DB, is_settled_first: bool) -> None:
+    run_id = start_flow(db, node("a"), node("b", "a"))
+    parent = claim_one(db)
+    moves = [lambda: settle(db, parent, Done()), lambda: run(db, calls.pause_run(str(run_id)))]
+    for move in moves if is_settled_first else moves[::-1]:
+        move()
+
+    assert claim(db) == []
+    assert value(db, "select count(*) from holdfast.steps where due_at is not null or lease_id is not null") == 0
+
+    run(db, calls.resume_run(str(run_id)))
+    assert [step.kind for step in claim(db)] == ["b"]
+
+
 def test_the_start_of_a_run_stands_with_its_first_claim(db: DB) -> None:
     run_id = start_flow(db, node("a"))
 

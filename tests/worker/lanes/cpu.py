@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import SecretStr
 
 from holdfast import Continue, Ctx, Env, Fail, Retry, RetryPolicy, Snooze
+from worker.running import until
 
 
 def busy(mark: str) -> None:
@@ -23,6 +24,11 @@ def busy(mark: str) -> None:
     Path(mark).write_text("began")
     while True:
         sum(range(1000))
+
+
+def until_there(mark: str) -> None:
+    """Run until the file is there."""
+    until(Path(mark).exists, "the file")
 
 
 def swallow(mark: str) -> None:

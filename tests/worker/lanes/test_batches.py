@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -15,14 +15,16 @@ import pytest
 from typing_extensions import TypedDict
 
 from holdfast import Batch, Continue, Fail, Holdfast, Retry, RetryPolicy, Snooze
-from holdfast.errors import LeaseLost
+from holdfast.errors import BadInput, LeaseLost
 from holdfast.testing import drain, events
 from holdfast.worker.attempt import Attempt
-from kernel.steps import DB, step_row
+from kernel.limits import limit
+from kernel.steps import DB, start, step_row, value
 from worker.lanes import batch_handlers
-from worker.running import burst, error_of, read, seconds, until, until_event, working
+from worker.running import burst, error_of, seconds, until, until_event, working
 
 pytestmark = pytest.mark.one_server
+BEGAN = "select count(*) from holdfast.notes where message = 'began'"
 TWICE = RetryPolicy(limit=2, base=seconds(0))
 
 
@@ -108,57 +110,37 @@ def test_an_item_that_does_not_fit_fails_alone(hf: Holdfast, db: DB) -> None:
     assert states(db) == ["done", "done", "error"]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_cancelled_step_is_marked_and_the_others_go_on(hf: Holdfast, db: DB, is_async: bool) -> None:
-    began, marked = threading.Event(), threading.Event()
-
-    def look(batch: Batch) -> None:
-        began.set()
-        until(lambda: any(step.cancelled for step in batch.steps), "the mark")
-        assert not batch.cancelled
-        marked.set()
-
-    def work(batch: Batch, jobs: list[Job]) -> list[int]:
-        look(batch)
-        return [job["n"] for job in jobs]
-
-    async def awork(batch: Batch, jobs: list[Job]) -> list[int]:
-        await asyncio.to_thread(look, batch)
-        return [job["n"] for job in jobs]
-
-    task = hf.task(name="work", batch=10)(awork if is_async else work)  # type: ignore[arg-type]
-    task.start_many(jobs(3))
-    (first,) = db.execute("select min(id) from holdfast.steps").fetchone() or ()
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_cancelled_step_is_marked_and_the_others_go_on(hf: Holdfast, db: DB, lane: str) -> None:
+    function = batch_handlers.awatch if lane == "loop" else batch_handlers.watch
+    task = hf.task(name="work", batch=10, cpu=lane == "processes")(function)  # type: ignore[arg-type]
+    ids = [task.start({"n": n, "fate": "live"}).id for n in range(3)]
     with working(hf):
-        assert read(began)
-        hf.handle(first).cancel()
-        assert read(marked)
-        until(lambda: states(db).count("done") == 2, "the others")
+        until(lambda: value(db, BEGAN), "the call")
+        hf.handle(ids[0]).cancel()
+        until(lambda: states(db) == ["cancelled", "done", "done"], "the others")
 
-    assert states(db)[0] == "cancelled"
-    assert "succeeded" not in events(db, step=first)
+    assert "succeeded" not in events(db, step=ids[0])
+    assert hf.handle(ids[1]).result() == [False, None]
+    is_marked, why = hf.handle(ids[2]).result()
+    assert is_marked
+    assert "cancelled" in why
 
 
-def test_a_call_whose_steps_are_all_cancelled_is_interrupted(hf: Holdfast, db: DB) -> None:
-    began, ended = threading.Event(), threading.Event()
-
-    @hf.task(batch=10)
-    def work(jobs: list[Job]) -> list[int]:
-        began.set()
-        try:
-            while True:
-                time.sleep(0.01)
-        finally:
-            ended.set()
-
-    work.start_many(jobs(2))
-    with working(hf):
-        assert read(began)
-        for (step_id,) in db.execute("select id from holdfast.steps").fetchall():
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_call_whose_steps_are_all_cancelled_is_interrupted(hf: Holdfast, db: DB, lane: str) -> None:
+    """Its slot, the only one, is free again."""
+    function = batch_handlers.alinger if lane == "loop" else batch_handlers.linger
+    task = hf.task(name="work", batch=10, cpu=lane == "processes")(function)  # type: ignore[arg-type]
+    next_one = hf.task(name="next", batch=10, cpu=lane == "processes")(batch_handlers.compute)
+    ids = [task.start({"n": n, "fate": "live"}).id for n in range(2)]
+    with working(hf, concurrency=1):
+        until(lambda: value(db, BEGAN), "the call")
+        for step_id in ids:
             hf.handle(step_id).cancel()
-        assert read(ended)
+        assert next_one.start({"n": 1, "fate": "live"}).result(timeout=30) == [1, 1]
 
-    assert states(db) == ["cancelled", "cancelled"]
+    assert states(db) == ["cancelled", "cancelled", "done"]
 
 
 def test_what_is_settled_is_freed_without_the_garbage_collector(hf: Holdfast, db: DB) -> None:
@@ -198,9 +180,11 @@ def test_a_transaction_commits_all_writes_and_outcomes(hf: Holdfast, db: DB) -> 
 
 
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("of_lost", [1, Fail("no"), Retry("busy")], ids=["done", "fail", "retry"])
 def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others(
-    hf: Holdfast, db: DB, dsn: str, is_async: bool
+    hf: Holdfast, db: DB, dsn: str, is_async: bool, of_lost: Any
 ) -> None:
+    """Whatever the handler returns for the step that is lost."""
     attempts = 0
 
     def lose(batch: Batch) -> None:
@@ -210,19 +194,19 @@ def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others
             with psycopg.connect(dsn, autocommit=True) as other:
                 other.execute("select holdfast.cancel(%s)", [str(batch.steps[1].step_id)])
 
-    def work(batch: Batch, jobs: list[Job]) -> list[int]:
+    def work(batch: Batch, jobs: list[Job]) -> list[Any]:
         with batch.transaction() as tx:
             tx.execute("create table if not exists public.written (n int)")
             tx.cursor().executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
             lose(batch)
-        return [job["n"] for job in jobs]
+        return [of_lost if job["n"] == 1 else job["n"] for job in jobs]
 
-    async def awork(batch: Batch, jobs: list[Job]) -> list[int]:
+    async def awork(batch: Batch, jobs: list[Job]) -> list[Any]:
         async with batch.transaction() as tx:
             await tx.execute("create table if not exists public.written (n int)")
             await tx.cursor().executemany("insert into public.written values (%s)", [[job["n"]] for job in jobs])
             lose(batch)
-        return [job["n"] for job in jobs]
+        return [of_lost if job["n"] == 1 else job["n"] for job in jobs]
 
     hf.task(name="work", batch=10)(awork if is_async else work).start_many(jobs(3))  # type: ignore[arg-type]
     burst(hf)
@@ -235,25 +219,91 @@ def test_a_transaction_with_a_lost_lease_commits_nothing_and_releases_the_others
     assert db.execute("select n from public.written order by n").fetchall() == [(0,), (2,)]
 
 
+def test_a_transaction_in_a_process_commits_all_writes_and_outcomes_of_each_call(hf: Holdfast, db: DB) -> None:
+    """One process serves one call after the other."""
+    task = hf.task(name="work", batch=2, cpu=True)(batch_handlers.compute)
+    task.start_many({"n": n, "fate": "fail" if n == 1 else "write"} for n in range(6))
+    burst(hf, concurrency=1)
+
+    assert states(db) == ["done", "error", "done", "done", "done", "done"]
+    assert db.execute("select n from public.written order by n").fetchall() == [(n,) for n in range(6)]
+
+
 def test_a_heartbeat_renews_all_and_marks_the_lost(hf: Holdfast, db: DB, dsn: str) -> None:
     told: list[Any] = []
 
     @hf.task(batch=10)
     def work(batch: Batch, jobs: list[Job]) -> list[int]:
         with psycopg.connect(dsn, autocommit=True) as other:
-            for step in batch.steps[1:]:
+            for step in batch.steps[2:]:
                 other.execute("select holdfast.cancel(%s)", [str(step.step_id)])
-        batch.heartbeat()
-        told.append([step.cancelled for step in batch.steps])
+            before = leases_until(other)
+            batch.heartbeat()
+            assert [was < now for was, now in zip(before, leases_until(other), strict=True)] == [True, True]
+        told.append([(step.cancelled, step.stop_reason) for step in batch.steps])
         with pytest.raises(LeaseLost):
-            batch.steps[1].note("too late")
+            batch.steps[2].note("too late")
         return [job["n"] for job in jobs]
 
-    work.start_many(jobs(3))
+    work.start_many(jobs(4))
     burst(hf)
 
-    assert told == [[False, True, True]]
-    assert states(db) == ["done", "cancelled", "cancelled"]
+    lost = (True, "its lease is lost")
+    assert told == [[(False, None), (False, None), lost, lost]]
+    assert states(db) == ["done", "done", "cancelled", "cancelled"]
+
+
+def leases_until(db: DB) -> list[Any]:
+    query = "select lease_until from holdfast.steps where lease_id is not null order by id"
+    return [lease_until for (lease_until,) in db.execute(query).fetchall()]
+
+
+def test_a_continue_in_the_list_fails_its_own_step(hf: Holdfast, db: DB) -> None:
+    @hf.task(batch=10)
+    def work(jobs: list[Job]) -> list[Any]:
+        return [Continue("page") if job["n"] == 1 else job["n"] for job in jobs]
+
+    handles = [work.start(job) for job in jobs(3)]
+    burst(hf)
+
+    assert states(db) == ["done", "error", "done"]
+    assert error_of(db, handles[1].id)["type"] == "OutcomeRefused"
+
+
+@pytest.mark.parametrize("lane", ["threads", "loop", "processes"])
+def test_a_call_that_raises_counts_once_for_a_breaker(hf: Holdfast, db: DB, lane: str) -> None:
+    limit(db, "shop", breaker_after=2, breaker_for=seconds(600), breaker_counts=["ConnectionError"])
+    function = batch_handlers.araise_ if lane == "loop" else batch_handlers.raise_
+    options: dict[str, Any] = {"retry": RetryPolicy(limit=5, base=seconds(600)), "cpu": lane == "processes"}
+    task = hf.task(name="work", batch=3, limits=["shop"], **options)(function)
+
+    def breaker_after_a_call() -> str:
+        task.start_many({"n": n, "fate": "live"} for n in range(3))
+        burst(hf, most_steps=3)
+        assert value(db, "select count(*) from holdfast.steps where last_event <> 'retried'") == 0
+        return str(value(db, "select breaker from holdfast.limit_list where name = 'shop'"))
+
+    assert [breaker_after_a_call(), breaker_after_a_call()] == ["closed", "open"]
+
+
+@pytest.mark.parametrize("is_many", [False, True])
+def test_a_key_that_is_too_long_is_refused(hf: Holdfast, db: DB, is_many: bool) -> None:
+    """Before anything is started."""
+
+    @hf.task(batch=10, by="fate")
+    def work(jobs: list[batch_handlers.Job]) -> list[None]:
+        return [None] * len(jobs)
+
+    fits, too_long = ({"n": 1, "fate": "x" * length} for length in (400, 401))
+    start_it = partial(work.start_many, [fits, too_long]) if is_many else partial(work.start, too_long)
+    with pytest.raises(BadInput) as refused:
+        start_it()
+
+    assert refused.value.where == "fate"
+    assert "401" in refused.value.what
+    assert states(db) == []
+    work.start(fits)
+    assert value(db, "select length(batch_key) from holdfast.steps") == 400
 
 
 @pytest.mark.parametrize("uses_cpu", [False, True])
@@ -309,6 +359,22 @@ def test_a_call_waits_for_more_steps_and_no_longer_than_batch_wait(hf: Holdfast,
         handle.result(timeout=30)
 
     assert sizes == [3, -1]
+
+
+def test_tasks_that_were_started_before_the_kind_had_a_batch_run_alone(hf: Holdfast, db: DB) -> None:
+    """They have no key, so they share no call: neither with others nor across tenants (R24)."""
+    ids = [start(db, "work", {"n": n}, tenant=tenant) for tenant in ("acme", "bolt") for n in (1, 2)]
+    served: list[tuple[int, str | None]] = []
+
+    @hf.task(batch=10, by="n", batch_wait=60, lease=600)
+    def work(batch: Batch, jobs: list[Job]) -> list[int]:
+        served.append((len(jobs), batch.key))
+        return [job["n"] for job in jobs]
+
+    with working(hf):
+        until(lambda: states(db) == ["done"] * len(ids), "the end, without a wait for more steps")
+
+    assert served == [(1, None)] * 4
 
 
 def test_a_draining_worker_and_a_burst_do_not_wait(hf: Holdfast, db: DB) -> None:

@@ -47,6 +47,11 @@ class Lanes:
             return self._processes
         return self._loop if handler.is_async else self._threads
 
+    @property
+    def waiting(self) -> int:
+        """Return how many calls wait for a slot of their lane: a core, for `cpu=True`."""
+        return sum(lane.waiting for lane in (self._threads, self._processes, self._loop))
+
     def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
         lanes = (self._threads, self._processes, self._loop)

@@ -34,6 +34,11 @@ class Loop:
         self._waiting.extend(attempts)
         self._pump_soon()
 
+    @property
+    def waiting(self) -> int:
+        """Return how many calls were not begun."""
+        return len(self._waiting)
+
     def withdraw(self, claimed_before: float = math.inf) -> list[Unit]:
         """Take back attempts that were not begun, or only those claimed before a time."""
         released, kept = self._waiting.withdraw(claimed_before)

@@ -1,8 +1,9 @@
 """The lane of CPU-bound handlers, each in its own process, so that they delay no other and can be killed.
 
 A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies fails only that
-attempt. A child whose time is up or whose lease is lost is killed. It ends with its parent, however the parent ends.
-A child's handler may fork. The fork holds the child's pipes too, so a death is noticed by process id where possible.
+attempt. A child whose time is up or whose lease is lost is killed. While a child runs a call of many steps, the thread
+sends it the steps that are lost, and that the call is over. A child ends with its parent, however the parent ends. Its
+handler may fork. The fork holds the child's pipes too, so a death is noticed by process id where possible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -49,6 +51,8 @@ from holdfast.worker.lanes.threads import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
 NAME = "holdfast-cpu"
+LOOK_EACH = 0.25  # seconds between looks for lost steps of a call
+OVER: dict[str, Any] = {"is_over": True}
 
 
 def run_in_child(dsn: str) -> Run:
@@ -134,23 +138,40 @@ class Child:
                 attempt.conclude(read_outcome(outcome))
 
     def _ask(self, attempts: Attempt | list[Attempt]) -> dict[str, Any] | None:
-        work = packed_batch(attempts) if isinstance(attempts, list) else packed(attempts)
         try:
-            return self._answer(json.dumps(work).encode())
+            if not isinstance(attempts, list):
+                return self._answer(json.dumps(packed(attempts)).encode())
+            answer = self._answer(json.dumps(packed_batch(attempts)).encode(), attempts)
+            with suppress(OSError):  # it died after its answer
+                self._send(OVER)
         except BaseException:  # else its answer would be taken for the next attempt's
             self.process.kill()
             raise
+        return answer
 
-    def _answer(self, work: bytes) -> dict[str, Any] | None:
+    def _answer(self, work: bytes, of_call: Sequence[Attempt] = ()) -> dict[str, Any] | None:
         try:
             self._pipe.send_bytes(work)
-            wait([self._pipe, self._death])
+            self._wait(of_call)
             answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
         except (EOFError, OSError):  # it died, now or while it was idle
             return None
         except ValueError:  # something else wrote to its pipe
             return {}
         return answer if isinstance(answer, dict) else None
+
+    def _wait(self, of_call: Sequence[Attempt]) -> None:
+        """Wait for the answer, or the death of the process. Send it the steps of a call that are lost meanwhile."""
+        told: set[int] = set()  # of which leases
+        while not wait([self._pipe, self._death], LOOK_EACH if of_call else None):
+            lost = [attempt for attempt in of_call if attempt.is_lost and attempt.step.lease_id not in told]
+            reasons = {attempt.step.lease_id: attempt.ctx.stop_reason for attempt in lost if attempt.ctx.cancelled}
+            if reasons:
+                told.update(reasons)
+                self._send({"lost": list(reasons.items())})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._pipe.send_bytes(json.dumps(message).encode())
 
     def _ended(self, attempt: Attempt, answer: dict[str, Any] | None) -> Outcome | None:
         """Kill the process, which may have closed its pipe and still run; merely waiting could block the attempt."""
@@ -207,9 +228,11 @@ def _serve(pipe: Connection, dsn: str, logs: log.Settings | None, secrets: Itera
                 work = json.loads(pipe.recv_bytes())
             except EOFError:
                 return
-            answer = _answer_batch(work, dsn) if "each" in work else _answer(unpacked(work, dsn))
-            pipe.send_bytes(json.dumps(answer).encode())
-            failpoint("after_answer_apart")
+            if "each" in work:
+                _serve_batch(pipe, work, dsn)
+            else:
+                pipe.send_bytes(json.dumps(_answer(unpacked(work, dsn))).encode())
+                failpoint("after_answer_apart")
 
 
 def _answer(attempt: Attempt) -> dict[str, Any]:
@@ -223,11 +246,33 @@ def _answer(attempt: Attempt) -> dict[str, Any]:
     return {"of": numbers(attempt), "outcome": settlement, "settled": attempt.settled}
 
 
-def _answer_batch(work: dict[str, Any], dsn: str) -> dict[str, Any]:
-    """Run a call of many steps, and return the answer to send."""
+def _serve_batch(pipe: Connection, work: dict[str, Any], dsn: str) -> None:
+    """Run a call of many steps, and send the answer. Meanwhile a thread hears which of the steps are lost."""
     attempts = [unpacked({**work, **each}, dsn) for each in work["each"]]
+    listener = threading.Thread(target=_mark_lost, args=[pipe, attempts], daemon=True)
+    listener.start()
+    answer = _answer_batch(BatchCall(attempts, executor_for(dsn, work["worker"], work["lease"])))
+    pipe.send_bytes(json.dumps(answer).encode())
+    failpoint("after_answer_apart")
+    listener.join()  # else it would read the next work
+
+
+def _mark_lost(pipe: Connection, attempts: list[Attempt]) -> None:
+    """Mark steps that the parent reports as lost, until it has the answer."""
+    by_lease = {attempt.step.lease_id: attempt for attempt in attempts}
+    with suppress(EOFError, OSError):  # the parent is gone
+        while (message := json.loads(pipe.recv_bytes())) != OVER:
+            for lease_id, why in message["lost"]:
+                attempt = by_lease[lease_id]
+                attempt.is_lost = True
+                attempt.ctx.tell_to_stop(why)
+
+
+def _answer_batch(call: BatchCall) -> dict[str, Any]:
+    """Run a call of many steps, and return the answer to send."""
+    attempts = call.attempts
     failpoint("before_attempt_apart")
-    outcomes = run_batch(BatchCall(attempts, executor_for(dsn, work["worker"], work["lease"])))
+    outcomes = run_batch(call)
     failpoint("after_attempt_apart")
     each = []
     for attempt, given in zip(attempts, outcomes, strict=True):
