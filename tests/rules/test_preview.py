@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from holdfast.rules.plan import PlannedTarget, digest
 from holdfast.testing import Clock
 from kernel.steps import value
-from rules.plans import RULE, define, preview, refused, row, rows, run, statuses, targets
+from rules.plans import RULE, applied, define, preview, refused, row, rows, run, status, statuses, targets, work
 
 DB = Connection[Any]
 
@@ -78,15 +78,35 @@ def test_a_rule_has_versions_and_a_run_keeps_its_own(db: DB) -> None:
     assert value(db, define_rule, Jsonb(RULE)) == 4
 
 
-def test_the_same_key_gives_the_same_preview_and_another_plan_is_refused(db: DB) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [{"rule": {**RULE, "transform": {"percent": "-5"}}}, {"channel": "web"}, {"source": "cli"}, {"project_id": "p"}],
+    ids=["rule", "channel", "source", "project"],
+)
+def test_the_same_key_gives_the_same_preview_and_another_request_is_refused(db: DB, other: dict[str, Any]) -> None:
     define(db)
+    define(db, "web")
     first, again = (preview(db, rows(2), key="k") for _ in range(2))
 
     assert (first["run_id"], first["is_new"], again["is_new"]) == (again["run_id"], True, False)
     with pytest.raises(psycopg.Error) as raised:
-        preview(db, rows(3), key="k")
+        preview(db, rows(2), key="k", **other)
     assert raised.value.sqlstate == "RN003"
     assert value(db, "select count(*) from rules.target_values") == 2
+
+
+def test_a_key_still_gives_its_preview_after_the_prices_were_written(db: DB) -> None:
+    """The repeat plans other targets, because the first plan has changed the items"""
+    define(db)
+    first = preview(db, rows(2), key="nightly")
+    applied(db, first["run_id"])
+    work(db)
+
+    again = preview(db, rows(2, before=800, after=640), key="nightly")
+
+    assert (again["run_id"], again["is_new"], again["plan_hash"]) == (first["run_id"], False, first["plan_hash"])
+    assert value(db, "select count(*) from rules.target_values") == 2
+    assert status(db, first["run_id"]) == "APPLIED"
 
 
 def test_a_preview_carries_who_asked_and_for_what(db: DB) -> None:
