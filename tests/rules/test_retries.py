@@ -235,6 +235,34 @@ def test_a_claim_that_was_given_back_is_the_same_try(db: DB) -> None:
     assert (target["attempts"], target["apply_seq"]) == (0, 0)
 
 
+def test_a_try_that_used_no_retry_has_a_key_of_its_own(db: DB, clock: Clock) -> None:
+    """A-84, C-13: `apply_seq` is the last part of the key of the try that is under way, and then of the next one"""
+    clock.freeze()
+    run_id = previewed(db, 1)
+    applied(db, run_id)
+    (target,) = ids(db, run_id)
+    uncharged = Retry({"message": "429", "class": "RATE_LIMIT"}, timedelta(0), is_charged=False)
+    outcomes = [uncharged, Retry(TIMEOUT), Release(), uncharged, *[Retry(TIMEOUT)] * 2, Fail(TIMEOUT), "again", Done()]
+    seen = []
+    for outcome in outcomes:
+        if outcome == "again":
+            called(db, "retry_failed", run_id=run_id)
+            continue
+        steps = claim(db)
+        number = targets(db, run_id)[0]["apply_seq"]
+        key = f"{run_id}:{target}:apply:{number}"
+        written = value(db, "select rules.write_event(%s, 'automation.target.apply')", key)
+        assert value(db, "select max(id) from rules.events where event_key = %s", key) == written
+        settle(db, steps, outcome)
+        seen.append((number, targets(db, run_id)[0]["apply_seq"]))
+        clock.advance(seconds(20))
+
+    assert seen == [(0, 1), (1, 2), (2, 2), (2, 3), (3, 4), (4, 5), (5, 5), (6, 6)]
+    assert value(db, "select count(*) from rules.stored_events") == 0
+    keys = db.execute("select event_key from rules.events where event_key like '%%:apply:%%' order by id").fetchall()
+    assert keys == [(f"{run_id}:{target}:apply:{number}",) for number in range(7)]
+
+
 def test_a_retry_takes_what_it_is_told_to_and_reports_the_rest(db: DB) -> None:
     """A-15, A-68, A-70: ids that are not FAILED, or of another run, change nothing"""
     stale = {"message": "changed", "reason": "stale", "found": {"unit_amount": 1}, "class": "VALIDATION"}
