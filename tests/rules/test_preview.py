@@ -8,9 +8,13 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from jsonschema import Draft202012Validator
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from holdfast.errors import BadDefinition
+from holdfast.rules import from_json
+from holdfast.rules.language import json_schema
 from holdfast.rules.plan import PlannedTarget, digest
 from holdfast.testing import Clock
 from kernel.steps import value
@@ -147,6 +151,20 @@ def test_bad_input_is_refused_and_leaves_nothing(db: DB, given: dict[str, Any], 
     assert raised.value.sqlstate == expected
     for table in ("holdfast.runs", "holdfast.steps", "rules.target_values", "rules.run_facts", "rules.rule_versions"):
         assert value(db, f"select count(*) from {table}") == 0, table
+
+
+@pytest.mark.parametrize("name", ["a", "a b", "é" * 100, "a" * 101, "a" * 150, "*", ""], ids=str)
+def test_a_rule_has_the_same_name_in_python_in_its_schema_and_in_sql(db: DB, name: str) -> None:
+    definition = {**RULE, "name": name}
+    in_schema = Draft202012Validator(json_schema.schema()).is_valid(definition)
+    in_sql = refused(db, "select rules.define_rule(%s)", [Jsonb(definition)])
+    in_python = None
+    try:
+        from_json(definition)
+    except BadDefinition as error:
+        in_python = error.where
+
+    assert (in_schema, in_sql, in_python) in [(True, None, None), (False, "RN005", "name")]
 
 
 def test_nothing_is_taken_that_was_not_staged(db: DB) -> None:
