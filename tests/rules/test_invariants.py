@@ -110,8 +110,10 @@ BROKEN = [
     ("target_has_values", "delete from rules.target_values where item_id = 'SKU-1'"),
     (
         "values_have_a_target",
-        "insert into rules.target_values select 999999, price_before, price_after, null, null, "
-        "run_id, true, false, 'EUR', 'x' from rules.target_values limit 1",
+        (
+            "insert into rules.target_values select 999999, price_before, price_after, null, null, "
+            "run_id, true, false, 'EUR', 'x' from rules.target_values limit 1"
+        ),
     ),
     (
         "left_out_is_untouched",
@@ -123,9 +125,11 @@ BROKEN = [
     ("applied_is_in_the_ledger", "delete from rules.ledger"),
     (
         "ledger_has_applied_targets",
-        "insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, "
-        "price_after, source, effect, rule_id, rule_version, run_id, step_id) select now(), 'default', 'shop', item_id, "
-        "'EUR', 1, 2, 'api', 'written', 'r', 1, run_id, step_id from rules.target_values where item_id = 'SKU-2'",
+        (
+            "insert into rules.ledger (at, tenant, channel, item_id, currency, price_before, price_after, source, "
+            "effect, rule_id, rule_version, run_id, step_id) select now(), 'default', 'shop', item_id, 'EUR', 1, 2, "
+            "'api', 'written', 'r', 1, run_id, step_id from rules.target_values where item_id = 'SKU-2'"
+        ),
     ),
     ("rolled_back_is_counted", "update rules.run_facts set rolled_back = 1"),
     ("rolled_back_run_has_nothing_applied", "update holdfast.runs set state = 'ROLLED_BACK' where state = 'PARTIAL'"),

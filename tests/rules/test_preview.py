@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from holdfast import Holdfast
 from holdfast.errors import BadDefinition
 from holdfast.rules import from_json
 from holdfast.rules.language import json_schema
@@ -165,6 +166,18 @@ def test_a_rule_has_the_same_name_in_python_in_its_schema_and_in_sql(db: DB, nam
         in_python = error.where
 
     assert (in_schema, in_sql, in_python) in [(True, None, None), (False, "RN005", "name")]
+
+
+def test_python_names_what_is_wrong_in_a_rule_that_was_stored_with_plain_sql(db: DB, hf: Holdfast) -> None:
+    """SQL checks the name and the size; the plan is applied all the same, because SQL evaluates no rule"""
+    define(db)
+    wrong = {**RULE, "selector": {"field": "price", "op": "near", "value": "1"}}
+    answer = preview(db, rows(1), rule=wrong)
+
+    with pytest.raises(BadDefinition) as exc_info:
+        hf.rules.run(answer["run_id"]).explain("SKU-1")
+    assert "near" in exc_info.value.what
+    assert applied(db, answer["run_id"])["status"] == "QUEUED"
 
 
 def test_nothing_is_taken_that_was_not_staged(db: DB) -> None:
