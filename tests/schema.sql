@@ -3286,6 +3286,26 @@ $$;
 
 
 --
+-- Name: check_budget_by_hand(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_budget_by_hand(step holdfast.steps) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  tries constant int := (select p.tries from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
+begin
+  if step.finished_at is null and step.failures >= tries then  -- guard: budget
+    perform holdfast.refuse('RN001', format('%s %s cannot be %s after %s failures: its policy has %s tries',
+                                            step.machine, step.id, step.state, step.failures, tries),
+                            format('set failures to at most %s', tries - 1));
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_by_hand(text, text, text, text, text, text, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6817,6 +6837,7 @@ begin
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
+    perform holdfast.check_budget_by_hand(n) from o join n on n.id = o.id where n.failures > o.failures;
   end if;
   if passed is not null then  -- guard: both
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
@@ -9095,7 +9116,7 @@ CREATE FUNCTION holdfast.pause_run(id text, reason text DEFAULT NULL::text, acto
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(pause_run.id, pause_run.reason, pause_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(pause_run.id, pause_run.reason, pause_run.actor);
 begin
   return holdfast.halt_run(run.id, 'paused', pause_run.reason, pause_run.actor);
 end
@@ -9650,6 +9671,7 @@ CREATE TABLE holdfast.machines (
     admits text,
     counts_admitted text,
     moved_by text[],
+    halted_by text,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL))),
     CONSTRAINT window_is_positive CHECK ((window_size > 0))
@@ -11213,7 +11235,7 @@ CREATE FUNCTION holdfast.resume_run(id text, reason text DEFAULT NULL::text, act
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(resume_run.id, resume_run.reason, resume_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(resume_run.id, resume_run.reason, resume_run.actor);
 begin
   return holdfast.unhalt_run(run.id, resume_run.reason, resume_run.actor);
 end
@@ -11614,6 +11636,30 @@ begin
   return run;
 end
 $_$;
+
+
+--
+-- Name: run_to_halt(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_to_halt(id text, reason text, actor text) RETURNS holdfast.runs
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run constant holdfast.runs := holdfast.run_to_change(run_to_halt.id, run_to_halt.reason, run_to_halt.actor);
+  role constant text := (select m.halted_by from holdfast.machines m where m.machine = run.machine);
+begin
+  if role is not null and not (
+       coalesce(pg_has_role(session_user, to_regrole(quote_ident(role)), 'member'), false)  -- guard: role
+       or pg_has_role(session_user, 'hf_owner', 'member')) then
+    perform holdfast.refuse('42501', format('login %s may not pause, resume or stop a run of %s', session_user,
+                                            run.machine),
+                            format('grant the login the role %s, or ask somebody who has it', role), run.id::text);
+  end if;
+  return run;
+end
+$$;
 
 
 --
@@ -12557,7 +12603,7 @@ CREATE FUNCTION holdfast.stop_run(id text, reason text DEFAULT NULL::text, actor
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(stop_run.id, stop_run.reason, stop_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(stop_run.id, stop_run.reason, stop_run.actor);
 begin
   return holdfast.halt_run(run.id, 'stopped', stop_run.reason, stop_run.actor);
 end
@@ -18430,19 +18476,46 @@ CREATE FUNCTION rules.derived_event(event_key text, tenant text) RETURNS bigint
     AS $_$
 declare
   parts constant text[] := regexp_match(
-    derived_event.event_key, '^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9]{1,18}):apply:([0-9]{1,9})$');
+    derived_event.event_key,
+    '^(?:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(?:([0-9]{1,18}):apply:([0-9]{1,9})|([a-z_]+):([0-9]{1,18}))'
+    '|(rules:.+):breaker:([0-9]{1,18}))$');
+  type text;
+  id bigint;
 begin
   if parts is null then
     return null;
+  elsif parts[6] is not null then
+    id := (select c.id from holdfast.limit_changes c
+            where c.name = parts[6] and c.tenant = derived_event.tenant and c.id = parts[7]::bigint
+              and c.event in ('opened', 'closed'));
+  elsif not exists (select from rules.run_facts f
+                     where f.run_id = parts[1]::uuid and f.tenant = derived_event.tenant) then
+    return null;
+  elsif parts[2] is not null then
+    id := (
+      select min(t.id) from (
+        select j.id, j.event,
+               count(*) filter (where j.event in ('retried', 'failed', 'expired')) over (order by j.id) as n
+          from holdfast.journal j
+         where j.step_id = parts[2]::bigint and j.run_id = parts[1]::uuid and j.machine = 'rules.target') t
+       where t.event = 'claimed' and t.n = parts[3]::int);
+  else
+    type := 'automation.run.' || parts[4];
+    id := (select e.id from rules.events e  -- the type leaves one branch of the view
+            where e.rule_run_id = parts[1]::uuid and e.id = parts[5]::bigint and e.event_type = type
+              and e.event_key = derived_event.event_key);
+    if id is null and parts[4] not in ('previewed', 'queued', 'started', 'applied', 'partial', 'failed', 'retried',
+                                       'rolled_back') then
+      return null;
+    end if;
   end if;
-  return (
-    select min(t.id) from (
-      select j.id, j.event,
-             count(*) filter (where j.event in ('retried', 'failed', 'expired')) over (order by j.id) as n
-        from holdfast.journal j
-       where j.step_id = parts[2]::bigint and j.run_id = parts[1]::uuid and j.machine = 'rules.target'
-         and j.tenant = derived_event.tenant) t
-     where t.event = 'claimed' and t.n = parts[3]::int);
+  if id is null then  -- guard: reserved
+    perform holdfast.refuse('RN005', format('event key %s is reserved, and there is no such event',
+                                            derived_event.event_key),
+                            'write the event of a try while its target is APPLYING, or use a key of your own',
+                            'event_key');
+  end if;
+  return id;
 end
 $_$;
 
@@ -18482,11 +18555,13 @@ begin
     'entries', coalesce((
       select jsonb_agg(jsonb_build_object(
                'targetId', e.id, 'ruleRunId', e.run_id, 'itemId', v.item_id, 'channel', e.channel,
-               'errorClass', e.class, 'reason', e.error ->> 'reason', 'error', holdfast.error_text(e.error),
+               'errorClass', e.class, 'reason', t.reason, 'error', holdfast.error_text(e.error),
                'attempts', greatest(e.failures - 1, 0), 'failedAt', e.finished_at,
                'retryable', rules.is_retryable(coalesce(e.error, '{}'))) order by e.finished_at, e.id)
         from (select d.* from dead d order by d.finished_at, d.id limit dlq_report.most) e
-        left join rules.target_values v on v.step_id = e.id), '[]'))
+        left join rules.target_values v on v.step_id = e.id
+        left join lateral (select r.reason from rules.rule_targets r  -- the one definition of it
+                            where r.rule_run_id = e.run_id and r.id = e.id offset 0) t on true), '[]'))
     into report
     from whole w;
   return report;
@@ -19038,6 +19113,8 @@ CREATE FUNCTION rules.keep_preview(facts rules.run_facts, rule rules.rule_versio
 declare
   clock constant timestamptz := holdfast.clock();
   new_id constant uuid := holdfast.uuid7();
+  request constant jsonb := jsonb_build_object('rule', rule.definition, 'channel', facts.channel,
+                                               'source', facts.source, 'project', facts.project_id);
   whole jsonb;
   counted int;
   hash text;
@@ -19057,8 +19134,9 @@ begin
   whole := rules.plan_of(new_id, rule, facts.channel, keep_preview.unchanged, refused) || keep_preview.more;
   hash := rules.plan_digest(new_id, whole);
   if keep_preview.key is not null then
-    taken := holdfast.take_key(facts.tenant, keep_preview.key, new_id::text, sha256(convert_to(hash, 'UTF8')),
-                               null)::uuid;
+    taken := holdfast.take_key(
+      facts.tenant, keep_preview.key, new_id::text,
+      sha256(convert_to(case when facts.undoes is null then request::text else hash end, 'UTF8')), null)::uuid;
     if taken <> new_id then
       perform rules.forget_values(array[new_id]);
       drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;
@@ -19973,6 +20051,9 @@ begin
                unknown = f.unknown + lost
          where f.run_id = move.run_id and (f.error is null or lost > 0);
       when move.from_state = 'FAILED' and move.to_state = 'QUEUED' then
+        if move.event = 'by_hand' then
+          perform holdfast.check_budget_by_hand(s) from holdfast.steps s where s.id = any (move.step_ids);
+        end if;
         lost := rules.count_lost(move.step_ids);
         if lost > 0 then
           update rules.run_facts f set unknown = f.unknown - lost where f.run_id = move.run_id;
@@ -20919,7 +21000,8 @@ CREATE FUNCTION rules.violations() RETURNS TABLE(invariant text, subject text, d
     from runs r,
          lateral (select count(*) filter (where t.state in ('APPLIED', 'ROLLED_BACK')) as applied
                     from targets t where t.run_id = r.id) c
-   where (r.state = 'FAILED' and c.applied > 0) or (r.state = 'PARTIAL' and c.applied = 0)
+   where (r.state = 'FAILED' and c.applied > 0)
+      or (r.state = 'PARTIAL' and (c.applied = 0 or c.applied >= r.included))
   union all
   select 'rolled_back_is_counted', 'run ' || r.id, format('%s rolled back, counted %s', r.rolled_back, c.undone)
     from runs r,
@@ -23294,7 +23376,13 @@ CREATE VIEW rules.rule_targets WITH (security_invoker='true') AS
           WHERE ((e.run_id = n.run_id) AND (e.step_id = n.step_id))))) AS included,
     s.state AS status,
     GREATEST((s.failures - ((s.state = 'FAILED'::text))::integer), 0) AS attempts,
-    (COALESCE(m.tries_before, 0) + GREATEST((s.failures - ((s.state = 'FAILED'::text))::integer), 0)) AS apply_seq,
+    GREATEST((
+        CASE
+            WHEN ((s.attempt - ((s.state = ANY (ARRAY['APPLYING'::text, 'APPLIED'::text, 'ROLLED_BACK'::text])))::integer) = (COALESCE(m.tries_before, 0) + s.failures)) THEN (s.attempt - ((s.state = ANY (ARRAY['APPLYING'::text, 'APPLIED'::text, 'ROLLED_BACK'::text])))::integer)
+            ELSE ( SELECT (count(*))::integer AS count
+               FROM holdfast.journal j
+              WHERE ((j.step_id = s.id) AND (j.event = ANY (ARRAY['retried'::text, 'failed'::text, 'expired'::text]))))
+        END - ((s.state = 'FAILED'::text))::integer), 0) AS apply_seq,
     jsonb_build_object('unit_amount', v.price_before, 'currency', v.currency, 'compare_at', v.compare_at_before) AS before_json,
     jsonb_build_object('unit_amount', v.price_after, 'currency', v.currency, 'compare_at', v.compare_at_after) AS after_json,
         CASE
@@ -26902,6 +26990,13 @@ REVOKE ALL ON FUNCTION holdfast.check_all_tenants(what text) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION check_budget_by_hand(step holdfast.steps); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_budget_by_hand(step holdfast.steps) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_by_hand(subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28886,6 +28981,13 @@ GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.run_to_change(id text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION run_to_halt(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_to_halt(id text, reason text, actor text) FROM PUBLIC;
 
 
 --

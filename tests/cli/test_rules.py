@@ -102,6 +102,21 @@ def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found,
     assert again["differs"] == {"added": 0, "gone": 0, "changed": 2, "same": 0}
 
 
+def test_a_retry_takes_targets_by_the_class_of_their_error(cli, found, shop, dsn):
+    """A-68 to A-70: a class that does not exist is named, and nothing is queued"""
+    run = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")
+    run_id = run["ruleRunId"]
+    shop.execute("delete from shop.products where sku = 'SKU-1050'")
+    work(dsn)
+
+    done = cli("rules", "retry-failed", run_id, "--class", "NETWROK")
+    assert (done.returncode, "NETWROK" in done.stderr) == (2, True)
+    others = found("rules", "retry-failed", run_id, "--class", "TIMEOUT", "--class", "NETWORK")
+    assert [(row["itemId"], row["outcome"]) for row in others] == [("SKU-1050", "skipped")]
+    own = found("rules", "retry-failed", run_id, "--class", "TIMEOUT", "--class", "NOT_FOUND")
+    assert [(row["itemId"], row["outcome"]) for row in own] == [("SKU-1050", "queued")]
+
+
 def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, shop, tmp_path):
     """Whether the item was changed, stayed as it is or was refused, its sku was found."""
     wanted = ["SKU-1050,14.50", "SKU-9,0.50", "SKU-77,1.00", *(f"GONE-{n},5" for n in range(7))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from psycopg import Connection
@@ -10,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from holdfast.models import Done, Retry
 from kernel.steps import value
-from rules.plans import applied, claim, define, fails, ids, preview, previewed, refused, row, settle, work
+from rules.plans import applied, called, claim, define, fails, ids, preview, previewed, refused, row, settle, work
 
 DB = Connection[Any]
 EVENTS = "select event_type, payload, correlation_id, tenant_id from rules.events where rule_run_id = %s order by id"
@@ -69,7 +70,55 @@ def test_the_key_of_a_try_finds_the_event_in_the_journal(db: DB) -> None:
 
     assert db.execute("select id from rules.events where event_key = %s", [key]).fetchall() == [(written,)]
     assert value(db, "select count(*) from rules.stored_events") == 0
-    assert value(db, "select rules.write_event(%s, 'automation.target.apply')", f"{run_id}:{target}:apply:9") > 0
+
+
+@pytest.mark.parametrize("place", ["run", "target"])
+def test_a_key_of_the_journal_is_reserved_until_its_event_happens(db: DB, place: str) -> None:
+    """A-85: otherwise two events would have one key"""
+    run_id = previewed(db, 1)
+    (target,) = ids(db, run_id)
+    last = value(db, "select max(id) from holdfast.journal")
+    key = f"{run_id}:queued:{last + 1}" if place == "run" else f"{run_id}:{target}:apply:0"
+    write = "select rules.write_event(%s, 'custom')"
+
+    assert refused(db, write, [key]) == "RN005"
+    assert value(db, "select rules.write_event(%s, 'custom', tenant => 'b')", key) > 0
+    applied(db, run_id)
+    work(db)
+
+    query = "select event_key, tenant_id, count(*) from rules.events group by 1, 2 having count(*) > 1"
+    assert db.execute(query).fetchall() == []
+
+
+def test_the_key_of_each_derived_event_returns_its_id(db: DB) -> None:
+    """A-85, A-86: of runs, tries and breakers"""
+    define(db)
+    db.execute("insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor) "
+               "values (now(), 'default', 'rules:shop', 'opened', 'system', 'breaker')")  # fmt: skip
+    run_id = previewed(db, 2)
+    applied(db, run_id)
+    work(db, fails("SKU-2"))
+    called(db, "retry_failed", run_id=run_id)
+    work(db)
+    called(db, "rollback", run_id=run_id, apply=True)
+    work(db)
+    derived = db.execute("select event_key, tenant_id, id, event_type from rules.events").fetchall()
+
+    for key, tenant, event_id, _ in derived:
+        assert value(db, "select rules.write_event(%s, 'custom', tenant => %s)", key, tenant) == event_id, key
+    assert value(db, "select count(*) from rules.stored_events") == 0
+    types = ["previewed", "queued", "started", "partial", "retried", "applied", "rolled_back"]
+    assert {kind for *_, kind in derived} >= {f"automation.run.{name}" for name in types}
+    assert "automation.channel.paused" in {kind for *_, kind in derived}
+    assert refused(db, "select rules.write_event('rules:shop:breaker:9', 'custom')") == "RN005"
+
+
+def test_a_key_that_only_looks_like_one_of_the_journal_is_free(db: DB) -> None:
+    run_id = previewed(db, 1)
+
+    for key in (f"{run_id}:waiting:1", f"{uuid4()}:queued:1", f"{uuid4()}:1:apply:0", f"{run_id}:1:apply:x"):
+        assert value(db, "select rules.write_event(%s, 'custom')", key) > 0
+    assert value(db, "select count(*) from rules.stored_events") == 4
 
 
 @pytest.mark.parametrize("effect", ["written", "found", None])

@@ -8,13 +8,18 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from jsonschema import Draft202012Validator
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from holdfast import Holdfast
+from holdfast.errors import BadDefinition
+from holdfast.rules import from_json
+from holdfast.rules.language import json_schema
 from holdfast.rules.plan import PlannedTarget, digest
 from holdfast.testing import Clock
 from kernel.steps import value
-from rules.plans import RULE, define, preview, refused, row, rows, run, statuses, targets
+from rules.plans import RULE, applied, define, preview, refused, row, rows, run, status, statuses, targets, work
 
 DB = Connection[Any]
 
@@ -78,15 +83,35 @@ def test_a_rule_has_versions_and_a_run_keeps_its_own(db: DB) -> None:
     assert value(db, define_rule, Jsonb(RULE)) == 4
 
 
-def test_the_same_key_gives_the_same_preview_and_another_plan_is_refused(db: DB) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [{"rule": {**RULE, "transform": {"percent": "-5"}}}, {"channel": "web"}, {"source": "cli"}, {"project_id": "p"}],
+    ids=["rule", "channel", "source", "project"],
+)
+def test_the_same_key_gives_the_same_preview_and_another_request_is_refused(db: DB, other: dict[str, Any]) -> None:
     define(db)
+    define(db, "web")
     first, again = (preview(db, rows(2), key="k") for _ in range(2))
 
     assert (first["run_id"], first["is_new"], again["is_new"]) == (again["run_id"], True, False)
     with pytest.raises(psycopg.Error) as raised:
-        preview(db, rows(3), key="k")
+        preview(db, rows(2), key="k", **other)
     assert raised.value.sqlstate == "RN003"
     assert value(db, "select count(*) from rules.target_values") == 2
+
+
+def test_a_key_still_gives_its_preview_after_the_prices_were_written(db: DB) -> None:
+    """The repeat plans other targets, because the first plan has changed the items"""
+    define(db)
+    first = preview(db, rows(2), key="nightly")
+    applied(db, first["run_id"])
+    work(db)
+
+    again = preview(db, rows(2, before=800, after=640), key="nightly")
+
+    assert (again["run_id"], again["is_new"], again["plan_hash"]) == (first["run_id"], False, first["plan_hash"])
+    assert value(db, "select count(*) from rules.target_values") == 2
+    assert status(db, first["run_id"]) == "APPLIED"
 
 
 def test_a_preview_carries_who_asked_and_for_what(db: DB) -> None:
@@ -127,6 +152,32 @@ def test_bad_input_is_refused_and_leaves_nothing(db: DB, given: dict[str, Any], 
     assert raised.value.sqlstate == expected
     for table in ("holdfast.runs", "holdfast.steps", "rules.target_values", "rules.run_facts", "rules.rule_versions"):
         assert value(db, f"select count(*) from {table}") == 0, table
+
+
+@pytest.mark.parametrize("name", ["a", "a b", "é" * 100, "a" * 101, "a" * 150, "*", ""], ids=str)
+def test_a_rule_has_the_same_name_in_python_in_its_schema_and_in_sql(db: DB, name: str) -> None:
+    definition = {**RULE, "name": name}
+    in_schema = Draft202012Validator(json_schema.schema()).is_valid(definition)
+    in_sql = refused(db, "select rules.define_rule(%s)", [Jsonb(definition)])
+    in_python = None
+    try:
+        from_json(definition)
+    except BadDefinition as error:
+        in_python = error.where
+
+    assert (in_schema, in_sql, in_python) in [(True, None, None), (False, "RN005", "name")]
+
+
+def test_python_names_what_is_wrong_in_a_rule_that_was_stored_with_plain_sql(db: DB, hf: Holdfast) -> None:
+    """SQL checks the name and the size; the plan is applied all the same, because SQL evaluates no rule"""
+    define(db)
+    wrong = {**RULE, "selector": {"field": "price", "op": "near", "value": "1"}}
+    answer = preview(db, rows(1), rule=wrong)
+
+    with pytest.raises(BadDefinition) as exc_info:
+        hf.rules.run(answer["run_id"]).explain("SKU-1")
+    assert "near" in exc_info.value.what
+    assert applied(db, answer["run_id"])["status"] == "QUEUED"
 
 
 def test_nothing_is_taken_that_was_not_staged(db: DB) -> None:

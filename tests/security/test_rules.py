@@ -11,7 +11,13 @@ import pytest
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from holdfast import Holdfast
+from holdfast.errors import PermissionMissing
+from holdfast.kernel import calls
+from holdfast.kernel.db import run as kernel_run
 from holdfast.models import Done, Fail
+from holdfast.rules import Rule, percent
+from holdfast.rules.table import Table
 from kernel.steps import value
 from rules.plans import applied, claim, define, fails, ids, inputs, preview, refused, rows, run, settle, work
 from scenarios.proof import Proof
@@ -20,6 +26,7 @@ from security.test_hijack import waylay
 
 DB = Connection[Any]
 RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
+SUMMER = Rule("summer", change=percent(-20))
 VIEWS = [
     "rule_runs",
     "rule_targets",
@@ -106,7 +113,56 @@ def test_producers_preview_and_operators_do_the_rest(login: Login, db: DB) -> No
     assert refused(reader, "select rules.stage_targets('shop')") == "42501"
     assert refused(producer, "update rules.rule_runs set status = 'APPLIED'") == "RN005"
     assert refused(producer, "update rules.run_facts set included = 0") == "42501"
-    assert applied(operator, run_id)["status"] == "QUEUED"
+    assert applied(operator, run_id, first=1)["status"] == "QUEUED"
+
+
+@pytest.mark.parametrize("machine", ["rules.run", "rules.reconcile"])
+def test_only_operators_pause_resume_and_stop_runs_of_rules(login: Login, db: DB, machine: str) -> None:
+    """R35, X-15: a producer would send the targets that an operator held back"""
+    define(db)
+    producer, operator = login("hf_producer"), login("hf_operator")
+    run_id = str(preview(producer, rows(2))["run_id"])
+    applied(operator, UUID(run_id), first=1)
+    if machine == "rules.reconcile":
+        work(db)
+        db.execute("select holdfast.resume_run(%s)", [run_id])
+        work(db)
+        run_id = str(value(operator, "select pass_id from rules.reconcile(%s)", run_id))
+    halt = "select halt, halted_by from holdfast.runs where id = %s"
+    before = db.execute(halt, [run_id]).fetchall()
+
+    for function in ("resume_run", "pause_run", "stop_run"):
+        assert refused(producer, f"select holdfast.{function}(%s)", [run_id]) == "42501", function
+    assert db.execute(halt, [run_id]).fetchall() == before
+    for function in ("pause_run", "resume_run", "stop_run"):
+        assert refused(operator, f"select holdfast.{function}(%s)", [run_id]) is None, function
+
+
+def test_a_producer_still_pauses_runs_of_other_machines(login: Login, db: DB) -> None:
+    """R35"""
+    producer = login("hf_producer")
+    (run_id,) = kernel_run(producer, calls.start_run("flow.task", "f", "flow.step", steps=[{"kind": "x"}]))
+
+    for function in ("pause_run", "resume_run", "stop_run"):
+        assert refused(producer, f"select holdfast.{function}(%s)", [str(run_id)]) is None, function
+
+
+def test_a_preview_that_a_producer_wants_applied_is_refused_and_leaves_nothing(login: Login, db: DB) -> None:
+    """R35, X-15: preview(apply=True)"""
+    define(db)
+    db.execute("create schema shop; create table shop.prices (sku text primary key, price numeric)")
+    db.execute("insert into shop.prices values ('SKU-1', 10); grant usage on schema shop to hf_producer")
+    db.execute("grant select on shop.prices to hf_producer")
+    hf = Holdfast(login("hf_producer").info.dsn)
+    hf.rules.channel("shop", Table("shop.prices", key="sku", price="price", currency="EUR"))
+    try:
+        with pytest.raises(PermissionMissing):
+            hf.rules.preview(SUMMER, channel="shop", apply=True)
+        assert value(db, "select count(*) from holdfast.runs") == 0
+        assert hf.rules.preview(SUMMER, channel="shop").summary.status == "PREVIEW"
+    finally:
+        hf.close()
+        db.execute("drop schema shop cascade")
 
 
 @pytest.mark.parametrize("role", ["hf_operator", "hf_owner", "superuser"])

@@ -71,14 +71,14 @@ def translate(error: ServerError) -> errors.HoldfastError | None:
         return leaf(what, next=then)
     if state in _BAD_INPUT or state.startswith(DATA):
         return errors.BadInput(message, where=error.column, next=error.hint)
+    if state == _NO_RIGHT:
+        return errors.PermissionMissing(message, next=error.hint or "grant the login one of the hf_ roles")
     return _trouble_of_the_server(state, message)
 
 
 def _trouble_of_the_server(state: str, message: str) -> errors.DatabaseError | None:
     if state in _NOT_MIGRATED:
         return errors.NotMigrated(message, next="run `holdfast db migrate`")
-    if state == _NO_RIGHT:
-        return errors.PermissionMissing(message, next="grant the login one of the hf_ roles")
     if state == _READ_ONLY:
         return errors.ReadOnly(
             message, next="name the primary in the DSN, or list all servers with target_session_attrs=read-write"

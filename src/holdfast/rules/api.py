@@ -158,7 +158,8 @@ class Rules:
         `items`: other items than the channel's own list: a Path to a CSV file, a Table or an iterable of ids, mappings
         or Items. Only their prices are read from the channel then. `apply=True` queues the run in the same transaction.
         The plan expires after `expires_in`, at most 30 days. `metadata` may have a correlationId, which events, logs
-        and calls of the channel carry. `key`: reusing it returns the existing run.
+        and calls of the channel carry. `key`: reusing it for the same rule, channel, source and project returns the
+        existing run, whatever the items are by now.
         """
         known = self._known(channel)
         check_metadata(metadata)

@@ -37,6 +37,8 @@ WRONG: list[tuple[str, str, Callable[[], Any]]] = [
     ("where", "'sale'", lambda: tag("a") & "sale"),  # type: ignore[operator]
     ("where", "'sale'", lambda: Rule("r", "sale", percent(1))),  # type: ignore[arg-type]
     ("name", "'a\\nb'", lambda: Rule("a\nb", everything, percent(1))),
+    ("name", "100", lambda: Rule("a" * 101, everything, percent(1))),
+    ("name", "'*'", lambda: Rule("*", everything, percent(1))),
     ("change", "None", lambda: Rule("r", everything)),
     ("guard", "5", lambda: Rule("r", everything, percent(1), 5)),  # type: ignore[arg-type]
     ("prices", "selector", lambda: Rule("r", change=percent(1), prices={"A": ListedPrice(1)})),  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.rules.language.currencies import EXPONENTS
 from holdfast.rules.language.guard import MOST_DOWN, MOST_UP
 from holdfast.rules.language.money import DIGITS
-from holdfast.rules.language.rule import LONGEST_NAME, MOST_PRICES
+from holdfast.rules.language.rule import ALL, LONGEST_NAME, MOST_PRICES
 from holdfast.rules.language.selectors import (
     AMOUNTS,
     CUSTOM,
@@ -33,7 +33,7 @@ def schema() -> dict[str, Any]:
         "description": "Which items change, how, and within which limits; or a list of prices by sku.",
         "type": "object",
         "properties": {
-            "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+            "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "not": {"const": ALL}},
             "currency": {"description": "Items in another currency are refused.", "enum": sorted(EXPONENTS)},
             "selector": {"$ref": "#/$defs/selector"},
             "transform": {"$ref": "#/$defs/transform"},

@@ -15,7 +15,8 @@ from holdfast.rules.language.guard import Guard
 from holdfast.rules.language.selectors import And, Not, Or, Selector, check_text, everything
 from holdfast.rules.language.transforms import Amount, Transform, set_to
 
-LONGEST_NAME = 200  # characters
+LONGEST_NAME = 100  # characters, as SQL has it: rules.freeze_rule
+ALL = "*"  # no name: elsewhere it stands for all
 DEEPEST = 50  # levels of and, or and not
 MOST_CONDITIONS = 10_000
 MOST_PRICES = 200_000  # entries of a list of prices
@@ -45,9 +46,10 @@ class Rule:
 
     def __post_init__(self) -> None:
         name: object = self.name
-        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME or _CONTROL.search(name):
+        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME or _CONTROL.search(name) or name == ALL:
             raise BadDefinition(
-                f"a rule's name must have 1 to {LONGEST_NAME} characters and no control characters, got {name!r:.60}",
+                f"a rule's name must have 1 to {LONGEST_NAME} characters, no control characters and not be {ALL}, "
+                f"got {name!r:.60}",
                 where="name",
                 next="write a short name such as summer",
             )

@@ -1,16 +1,18 @@
 -- A rule run and its targets (document 000). The document's actors may make its moves, and `system` where the kernel
 -- does. A run becomes QUEUED when it is applied; its targets follow as they are admitted. A pass of reconciliation and
--- its pages have machines of their own.
+-- its pages have machines of their own. Producers preview and operators do the rest, so only these halt a run.
 insert into holdfast.machines (machine, subject, policy, moved, moved_by, label, window_size, admits,
-                               counts_admitted) values
-  ('rules.run', 'run', null, 'rules.record_runs', null, 'run', 1000, 'rules.next_targets', 'rules.count_targets'),
+                               counts_admitted, halted_by) values
+  ('rules.run', 'run', null, 'rules.record_runs', null, 'run', 1000, 'rules.next_targets', 'rules.count_targets',
+   'hf_operator'),
   ('rules.target', 'step', 'rules.target', 'rules.record_targets',
-   '{created,succeeded,failed,retried,expired,reopened,rolled_back}', 'target', null, null, null),
-  ('rules.reconcile', 'run', null, 'rules.record_passes', null, 'pass', null, null, null),
-  ('rules.check', 'step', 'rules.target', null, null, 'page', null, null, null)
+   '{created,succeeded,failed,retried,expired,reopened,rolled_back}', 'target', null, null, null, null),
+  ('rules.reconcile', 'run', null, 'rules.record_passes', null, 'pass', null, null, null, 'hf_operator'),
+  ('rules.check', 'step', 'rules.target', null, null, 'page', null, null, null, null)
 on conflict (machine) do update
   set policy = excluded.policy, moved = excluded.moved, moved_by = excluded.moved_by, label = excluded.label,
-      window_size = excluded.window_size, admits = excluded.admits, counts_admitted = excluded.counts_admitted;
+      window_size = excluded.window_size, admits = excluded.admits, counts_admitted = excluded.counts_admitted,
+      halted_by = excluded.halted_by;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('rules.run',    'PREVIEW',     'shut', null,        true),

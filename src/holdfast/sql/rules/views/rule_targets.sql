@@ -1,13 +1,19 @@
 -- Targets of rule runs, in the document's words. `attempts` counts the retries since the last fresh start, `apply_seq`
--- all tries before the last one: it is the last part of the key of the try's event. `found_json` is what the channel
--- showed where it was neither before nor after; `later_run_id` is the run of ours that wrote it, if it was one.
+-- all tries before the last one: it is the last part of the key of the try's event. Tries that were not charged are only
+-- in the journal, which is read if the target was claimed more often than it has failures. `found_json` is what the
+-- channel showed where it was neither before nor after; `later_run_id` is the run of ours that wrote it, if it was one.
 create or replace view rules.rule_targets with (security_invoker = true) as
 select n.step_id as id, n.run_id as rule_run_id, v.item_id,
        f.includes_others <> exists (select from rules.exceptions e where e.run_id = n.run_id and e.step_id = n.step_id)
          as included,
        s.state as status,
        greatest(s.failures - (s.state = 'FAILED')::int, 0) as attempts,
-       coalesce(m.tries_before, 0) + greatest(s.failures - (s.state = 'FAILED')::int, 0) as apply_seq,
+       greatest(case when s.attempt - (s.state in ('APPLYING', 'APPLIED', 'ROLLED_BACK'))::int
+                            = coalesce(m.tries_before, 0) + s.failures
+                     then s.attempt - (s.state in ('APPLYING', 'APPLIED', 'ROLLED_BACK'))::int
+                     else (select count(*)::int from holdfast.journal j
+                            where j.step_id = s.id and j.event in ('retried', 'failed', 'expired')) end
+                - (s.state = 'FAILED')::int, 0) as apply_seq,
        jsonb_build_object('unit_amount', v.price_before, 'currency', v.currency, 'compare_at', v.compare_at_before)
          as before_json,
        jsonb_build_object('unit_amount', v.price_after, 'currency', v.currency, 'compare_at', v.compare_at_after)

@@ -45,6 +45,7 @@ begin
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
+    perform holdfast.check_budget_by_hand(n) from o join n on n.id = o.id where n.failures > o.failures;
   end if;
   if passed is not null then  -- guard: both
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,

@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(pause_run.id, pause_run.reason, pause_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(pause_run.id, pause_run.reason, pause_run.actor);
 begin
   return holdfast.halt_run(run.id, 'paused', pause_run.reason, pause_run.actor);
 end

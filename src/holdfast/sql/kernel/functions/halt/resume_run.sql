@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(resume_run.id, resume_run.reason, resume_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(resume_run.id, resume_run.reason, resume_run.actor);
 begin
   return holdfast.unhalt_run(run.id, resume_run.reason, resume_run.actor);
 end

@@ -7,7 +7,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  run constant holdfast.runs := holdfast.run_to_change(stop_run.id, stop_run.reason, stop_run.actor);
+  run constant holdfast.runs := holdfast.run_to_halt(stop_run.id, stop_run.reason, stop_run.actor);
 begin
   return holdfast.halt_run(run.id, 'stopped', stop_run.reason, stop_run.actor);
 end

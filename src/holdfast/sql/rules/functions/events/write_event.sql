@@ -1,5 +1,5 @@
 -- Writes an event, and returns its id. The same key and tenant again return the same id and store nothing, also if the
--- key is that of an event which the journal has.
+-- key is that of an event which the journal has. Keys of the journal's forms are reserved for it.
 create or replace function rules.write_event(
   event_key text, event_type text, payload jsonb default '{}', tenant text default 'default',
   correlation_id text default null, run_id uuid default null)

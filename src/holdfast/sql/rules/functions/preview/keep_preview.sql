@@ -1,6 +1,7 @@
 -- Stores what is staged as a run in PREVIEW, with its plan, and returns it. `facts` has its tenant, project, channel,
--- source, metadata, expiry and what it undoes; `more` is added to the plan. If the key was used for the same plan, the
--- run that exists is returned. The caller has checked everything.
+-- source, metadata, expiry and what it undoes; `more` is added to the plan. If the key was used for the same request,
+-- the run that exists is returned. A preview's request is its rule, channel, source and project, and not its plan: the
+-- prices are others once the first run was applied. A rollback's is its plan. The caller has checked everything.
 create or replace function rules.keep_preview(
   facts rules.run_facts, rule rules.rule_versions, more jsonb, unchanged bigint, parent_run_id uuid, key text,
   author text)
@@ -13,6 +14,8 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();
   new_id constant uuid := holdfast.uuid7();
+  request constant jsonb := jsonb_build_object('rule', rule.definition, 'channel', facts.channel,
+                                               'source', facts.source, 'project', facts.project_id);
   whole jsonb;
   counted int;
   hash text;
@@ -32,8 +35,9 @@ begin
   whole := rules.plan_of(new_id, rule, facts.channel, keep_preview.unchanged, refused) || keep_preview.more;
   hash := rules.plan_digest(new_id, whole);
   if keep_preview.key is not null then
-    taken := holdfast.take_key(facts.tenant, keep_preview.key, new_id::text, sha256(convert_to(hash, 'UTF8')),
-                               null)::uuid;
+    taken := holdfast.take_key(
+      facts.tenant, keep_preview.key, new_id::text,
+      sha256(convert_to(case when facts.undoes is null then request::text else hash end, 'UTF8')), null)::uuid;
     if taken <> new_id then
       perform rules.forget_values(array[new_id]);
       drop table pg_temp.staged_steps, pg_temp.staged_edges, pg_temp.staged_refusals;

@@ -33,11 +33,13 @@ begin
     'entries', coalesce((
       select jsonb_agg(jsonb_build_object(
                'targetId', e.id, 'ruleRunId', e.run_id, 'itemId', v.item_id, 'channel', e.channel,
-               'errorClass', e.class, 'reason', e.error ->> 'reason', 'error', holdfast.error_text(e.error),
+               'errorClass', e.class, 'reason', t.reason, 'error', holdfast.error_text(e.error),
                'attempts', greatest(e.failures - 1, 0), 'failedAt', e.finished_at,
                'retryable', rules.is_retryable(coalesce(e.error, '{}'))) order by e.finished_at, e.id)
         from (select d.* from dead d order by d.finished_at, d.id limit dlq_report.most) e
-        left join rules.target_values v on v.step_id = e.id), '[]'))
+        left join rules.target_values v on v.step_id = e.id
+        left join lateral (select r.reason from rules.rule_targets r  -- the one definition of it
+                            where r.rule_run_id = e.run_id and r.id = e.id offset 0) t on true), '[]'))
     into report
     from whole w;
   return report;

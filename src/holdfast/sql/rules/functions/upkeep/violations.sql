@@ -46,7 +46,8 @@ as $$
     from runs r,
          lateral (select count(*) filter (where t.state in ('APPLIED', 'ROLLED_BACK')) as applied
                     from targets t where t.run_id = r.id) c
-   where (r.state = 'FAILED' and c.applied > 0) or (r.state = 'PARTIAL' and c.applied = 0)
+   where (r.state = 'FAILED' and c.applied > 0)
+      or (r.state = 'PARTIAL' and (c.applied = 0 or c.applied >= r.included))
   union all
   select 'rolled_back_is_counted', 'run ' || r.id, format('%s rolled back, counted %s', r.rolled_back, c.undone)
     from runs r,

@@ -38,6 +38,9 @@ begin
                unknown = f.unknown + lost
          where f.run_id = move.run_id and (f.error is null or lost > 0);
       when move.from_state = 'FAILED' and move.to_state = 'QUEUED' then
+        if move.event = 'by_hand' then
+          perform holdfast.check_budget_by_hand(s) from holdfast.steps s where s.id = any (move.step_ids);
+        end if;
         lost := rules.count_lost(move.step_ids);
         if lost > 0 then
           update rules.run_facts f set unknown = f.unknown - lost where f.run_id = move.run_id;
