@@ -1965,6 +1965,10 @@ begin
     perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
                                             add_steps.run_id), 'leave due_at out', 'due_at');
   end if;
+  if exists (select from holdfast.runs r
+              where r.id = add_steps.run_id and (r.window_size is not null or r.queued_at is null)) then
+    perform pg_advisory_xact_lock(holdfast.run_lock(add_steps.run_id));  -- before steps, as lots do
+  end if;
   outside := holdfast.outside_names(add_steps.steps);
   outside_ids := array(  -- by name, one by one: a join may read the whole run
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
@@ -2026,10 +2030,10 @@ $_$;
 
 
 --
--- Name: add_to_window(uuid, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: add_to_window(uuid, integer, integer, bigint); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer) RETURNS void
+CREATE FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer, first bigint) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2037,7 +2041,10 @@ begin
   update holdfast.runs r
      set to_admit = r.to_admit + case when r.queued_at is not null and r.halt is distinct from 'stopped'
                                       then add_to_window.free else 0 end,
-         dependent = r.dependent + add_to_window.dependent
+         dependent = r.dependent + add_to_window.dependent,
+         admitted_until = case when r.admits = 'untried'
+                               then least(r.admitted_until, add_to_window.first - 1)  -- guard: low
+                               else r.admitted_until end
    where r.id = add_to_window.run_id;
 end
 $$;
@@ -2646,6 +2653,10 @@ begin
                             'leave it out to admit all steps', 'first');
   end if;
   perform pg_advisory_xact_lock(holdfast.run_lock(begin_admission.run_id));
+  select r.* into run from holdfast.runs r where r.id = begin_admission.run_id;
+  if run.queued_at is null then
+    perform holdfast.lock_next_lot(run.id, begin_admission.first);
+  end if;
   select r.* into run from holdfast.runs r where r.id = begin_admission.run_id for update;
   if run.queued_at is not null and run.finished_at is null then
     return run.state;
@@ -4397,8 +4408,10 @@ declare
   lacking constant uuid[] := holdfast.runs_to_fill(2);
   run holdfast.runs;
   room int;
-  ids bigint[];
+  seen bigint[];
+  ids bigint[];  -- those of them that can be admitted
   is_last boolean;
+  is_alike boolean;
   head holdfast.steps;
   size int := 1;
   count int;
@@ -4416,28 +4429,44 @@ begin
      or run.first_left is not null or run.admits <> 'untried' then
     return;
   end if;
-  ids := holdfast.next_to_admit(run, run.admitted_until, room);
-  is_last := cardinality(ids) < room;
-  select s.* into head from holdfast.steps s where s.id = ids[1];
+  seen := holdfast.next_to_admit(run, run.admitted_until, room + 1);
+  is_last := cardinality(seen) <= room;  -- guard: last
+  seen := seen[1 : room];
+  select s.* into head
+    from unnest(seen) with ordinality u (id, place)
+   cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+   where holdfast.is_unadmitted(s)
+   order by u.place
+   limit 1;
   if (head.queue = claim_lot.queue and holdfast.matches_any(claim_lot.kinds, head.kind)
       and holdfast.matches_any(claim_lot.tenants, head.tenant)  -- guard: tenant
-      and holdfast.matches(claim_lot.machine, head.machine)) is not true then
+      and holdfast.matches(claim_lot.machine, head.machine)
+      and head.alone is null and head.parked_for is null) is not true then
+    return;
+  end if;
+  select array_agg(u.id order by u.place),
+         bool_and(s.kind = head.kind and s.batch_key is not distinct from head.batch_key and s.priority = head.priority)
+    into ids, is_alike
+    from unnest(seen) with ordinality u (id, place)
+   cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+   where holdfast.is_unadmitted(s);  -- guard: free
+  if is_alike is not true then  -- guard: keys; calls of several keys are formed by due time, higher priorities go first
     return;
   end if;
   if head.batch_key is not null then
     size := coalesce((select k.batch from holdfast.kinds k where k.kind = head.kind and k.tenant in (head.tenant, '*')
                        order by k.tenant = '*' limit 1), 1);
   end if;
+  is_last := is_last or (cardinality(ids) >= run.to_admit and exists (  -- guard: counted; others wait or are admitted
+    select from holdfast.machines c where c.machine = run.machine and c.admits is null));
   if not is_last then
-    ids := ids[1 : room / size * size];  -- guard: whole
+    ids := ids[1 : cardinality(ids) / size * size];  -- guard: whole; what is left of the lot is whole calls, too
   end if;
   count := least(cardinality(ids), claim_lot.wanted, coalesce(claim_lot.most, room)::bigint * size);
   if count < cardinality(ids) then
     count := count / size * size;
   end if;
-  if count = 0 or not exists (  -- guard: keys; calls of several keys are formed by due time
-       select from holdfast.steps s
-        where s.id = ids[count] and s.kind = head.kind and s.batch_key is not distinct from head.batch_key) then
+  if count = 0 then
     return;
   end if;
   if claim_lot.is_limited then
@@ -4451,6 +4480,9 @@ begin
     end if;
     holds := under.state_ids;
   end if;
+  if run.started_at is null then  -- prepare_runs locks the run: steps are locked before it
+    perform from holdfast.steps s where s.id = any (ids) order by s.id for update;
+  end if;
   if holdfast.prepare_runs((ids, array[run.id])::holdfast.pick, claim_lot.clock) = '{}' then
     return;
   end if;
@@ -4460,19 +4492,20 @@ begin
     coalesce(claim_lot.lease, holdfast.lease_of(head.kind, head.tenant), interval '300 s'), size, claim_lot.called,
     claim_lot.clock, holds);
   get diagnostics claimed = row_count;
+  if claimed = 0 then  -- somebody else changed them: take_lots looks again
+    return;
+  end if;
   if holds is not null then
     perform set_config('holdfast.has_limits', 'yes', true);
     perform holdfast.charge_last(holds, claimed, claim_lot.clock);  -- guard: charged
   end if;
   perform holdfast.set_actor('system', 'window');
   if claimed < cardinality(ids) then
-    if not is_last then
-      ids := ids || holdfast.rest_of_key(run, ids[cardinality(ids)]);  -- guard: key
-    end if;
     rest := holdfast.make_due(ids, claim_lot.clock);
   end if;
   perform holdfast.count_lot(
-    run, rest, claimed, cardinality(ids), ids[cardinality(ids)], is_last, claim_lot.clock);
+    run, rest, claimed, claimed + cardinality(rest),  -- guard: taken; what was not moved is not counted
+    case when is_last then seen[cardinality(seen)] else ids[cardinality(ids)] end, is_last, claim_lot.clock);
   perform holdfast.set_actor('worker', claim_lot.worker);
 end
 $$;
@@ -4504,6 +4537,7 @@ declare
   numbered bigint[];  -- the steps that have a call's number, ascending
   numbers int[];      -- and these numbers
   called int := 0;
+  called_before int;
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -4574,8 +4608,10 @@ begin
             case when is_batched then wanted else least(wanted, claim_steps.calls - called) end, clock, unoccupied,
             claim_steps.calls - called, is_batched, wanted = claim_steps.batch, charges_last);
           if is_batched then
-            formed := (admission.ids, array(select called + n.call from unnest(holdfast.number_calls(admission.ids))
-                                              with ordinality n (call, place) order by n.place), '{}', false);
+            formed := (admission.ids, array(
+              select called + dense_rank() over (order by n.call)::int  -- guard: calls; the numbers have gaps
+                from unnest(holdfast.number_calls(admission.ids)) with ordinality n (call, place)
+               order by n.place), '{}', false);
           end if;
           unoccupied := unoccupied - admission.tight;
           at := admission.at;
@@ -4601,6 +4637,7 @@ begin
         rest := cardinality(pick.ids);
         wanted := wanted - rest;
         dropped := dropped - rest;
+        called_before := called;
         if formed is not null then
           called := called + (select count(distinct c.call)::int from unnest(formed.calls) c (call));
           select array_agg(u.id), array_agg(u.call) into numbered, numbers
@@ -4622,7 +4659,7 @@ begin
               end if;
               perform set_config('holdfast.position', '', false);  -- guard: position; the steps are before it
               wanted := wanted + rest;
-              called := case when claim_steps.calls is null then 0 else called - rest end;
+              called := called_before;
               continue picks;
             end;
           else
@@ -4953,7 +4990,8 @@ begin
   if has_window then
     select count(*) filter (where s.waits = 0), count(*) filter (where s.waits > 0) into free, dependent
       from holdfast.steps s where s.id = any (count_new_steps.ids);
-    perform holdfast.add_to_window(count_new_steps.run_id, free, dependent);
+    perform holdfast.add_to_window(
+      count_new_steps.run_id, free, dependent, (select min(u.id) from unnest(count_new_steps.ids) u (id)));
   end if;
   perform holdfast.tally_runs(
     array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0,
@@ -6830,6 +6868,9 @@ begin
          exists (select from holdfast.limit_states) as is_limited
     into seen
     from n;
+  if passed is not null then  -- guard: cleared; a face's function may move other steps
+    perform set_config('holdfast.passed', '', true);
+  end if;
   if seen.broken is not null then  -- guard: sound
     perform holdfast.refuse_broken(seen.broken);
   end if;
@@ -7261,6 +7302,33 @@ begin
    where s.lease_id = u.lease_id  -- guard: lease
      and s.lease_until >= until  -- guard: until
      and holdfast.matches_any(allowed, s.tenant);  -- guard: tenant
+end
+$$;
+
+
+--
+-- Name: leave_window(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.leave_window(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  update holdfast.runs r
+     set to_admit = greatest(0, r.to_admit - d.steps)
+    from (select s.run_id, count(*)::int as steps
+            from holdfast.steps s
+            join holdfast.runs w on w.id = s.run_id
+            join holdfast.machines c on c.machine = w.machine
+           where s.id = any (leave_window.ids) and s.id > w.admitted_until
+             and w.to_admit > 0 and w.admits = 'untried' and c.admits is null
+           group by s.run_id
+           order by s.run_id) d
+   where r.id = d.run_id;
 end
 $$;
 
@@ -7846,6 +7914,32 @@ $$;
 
 
 --
+-- Name: lock_next_lot(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_next_lot(run_id uuid, most integer DEFAULT NULL::integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  run holdfast.runs;
+  room int;
+begin
+  select r.* into run from holdfast.runs r where r.id = lock_next_lot.run_id;
+  room := least(coalesce(run.window_size, 5000) - run.live, lock_next_lot.most);
+  if room > 0 then
+    room := room + (select coalesce(max(k.batch), 0) from holdfast.kinds k);  -- a lot ends between two keys
+    perform from holdfast.steps s
+      where s.id = any (holdfast.next_to_admit(run, run.admitted_until, room)) order by s.id for update;
+  end if;
+end
+$$;
+
+
+--
 -- Name: lock_parked(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7868,6 +7962,37 @@ begin
        and coalesce(l.parked_for, '') = 'limit'  -- not bare: the index of the limits' queues would answer it
      order by l.parked_due_at, l.id
        for update skip locked);
+end
+$$;
+
+
+--
+-- Name: lock_parked_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_parked_steps(run_id uuid, batch integer) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  place constant text := 'run ' || lock_parked_steps.run_id;
+begin
+  return array(
+    select s.id from holdfast.steps s
+     where s.parked_for = place and s.id = any (array(
+             select p.id
+               from holdfast.queues q
+              cross join lateral (select o.id from holdfast.steps o
+                                   where o.queue = q.queue and o.parked_for = place
+                                   limit lock_parked_steps.batch) p
+              limit lock_parked_steps.batch))
+     order by s.id for update);
 end
 $$;
 
@@ -7956,22 +8081,20 @@ CREATE FUNCTION holdfast.make_due(ids bigint[], clock timestamp with time zone) 
     SET jit TO 'off'
     AS $$
 declare
+  moves constant jsonb := (
+    select coalesce(jsonb_object_agg(m.machine || ' ' || m.from_state, m.to_state), '{}')
+      from holdfast.machine_moves m where m.event = 'queued');
   fresh bigint[];
   queues text[];
 begin
-  with moves as materialized (  -- of each state: the move, or none
-    select t.machine, t.state as from_state, coalesce(m.to_state, t.state) as to_state, m.event
-      from holdfast.machine_states t
-      left join holdfast.machine_moves m
-        on m.machine = t.machine and m.from_state = t.state and m.event = 'queued'),
-  admitted as (
+  with admitted as (
     update holdfast.steps s
-       set state = m.to_state, last_event = coalesce(m.event, s.last_event),
+       set state = coalesce(moves ->> (s.machine || ' ' || s.state), s.state),
+           last_event = case when moves ? (s.machine || ' ' || s.state) then 'queued' else s.last_event end,
            due_at = case when s.parked_for is null then make_due.clock end,
            parked_due_at = case when s.parked_for is not null then make_due.clock end
-      from moves m
-     where s.id = any (make_due.ids) and holdfast.is_unadmitted(s)
-       and m.machine = s.machine and m.from_state = s.state
+      from (select u.id from unnest(make_due.ids) u (id) order by u.id) o
+     where s.id = any (make_due.ids) and s.id = o.id and holdfast.is_unadmitted(s)
     returning s.id, s.queue)
   select coalesce(array_agg(a.id), '{}'), array_agg(distinct a.queue) into fresh, queues from admitted a;
   perform holdfast.wake(queues);
@@ -8380,16 +8503,17 @@ CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[], clock timestamp 
 declare
   deltas holdfast.run_delta[];
   parents bigint[];
+  unadmitted bigint[];
   moved holdfast.settled_step[];
 begin
   perform holdfast.start_silent_steps(move_steps.moves);
   -- Materialized: otherwise a generic plan looks up and locks each step once per move of that event.
   with locked as materialized (
-    select v.*, s.machine, s.from_state, s.was_live, s.was_finished
+    select v.*, s.machine, s.from_state, s.was_live, s.was_finished, s.was_unadmitted
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.machine, h.state as from_state, holdfast.is_live(h) as was_live,
-              h.finished_at is not null as was_finished
+              h.finished_at is not null as was_finished, holdfast.is_unadmitted(h) as was_unadmitted
          from holdfast.steps h
         where h.id = v.step_id
           and h.lease_id is not distinct from v.lease_id  -- guard: lease
@@ -8423,7 +8547,7 @@ begin
       from before b
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome,
-      holdfast.is_live(s) as is_live)
+      holdfast.is_live(s) as is_live, b.was_unadmitted)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
          array_agg(a.id) filter (
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
@@ -8433,12 +8557,16 @@ begin
                       - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
-                   )::holdfast.run_delta) filter (where a.run_id is not null)
-    into moved, parents, deltas
+                   )::holdfast.run_delta) filter (where a.run_id is not null),
+         array_agg(a.id) filter (where a.is_over and a.was_unadmitted and a.run_id is not null)
+    into moved, parents, deltas, unadmitted
     from after a;
   if deltas is not null then
     if parents is not null then
       deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
+    end if;
+    if unadmitted is not null then
+      perform holdfast.leave_window(unadmitted);  -- guard: window
     end if;
     perform holdfast.tally_runs(
       deltas, move_steps.clock, array(select m.step_id from unnest(moved) m));
@@ -12853,7 +12981,7 @@ begin
                from (select unnest(lot.ids) as id except select unnest(fresh)) u), take_lot.clock);
     perform holdfast.wake(array(select distinct s.queue from holdfast.steps s where s.id = any (lot.ids)));
   end if;
-  return jsonb_build_object('run_id', run.id, 'fresh', to_jsonb(fresh), 'taken', cardinality(lot.ids),
+  return jsonb_build_object('run_id', run.id, 'fresh', to_jsonb(fresh), 'taken', cardinality(fresh) + again,
                             'reached', lot.reached, 'is_last', lot.is_last, 'admitted', cardinality(fresh) + again);
 end
 $$;
@@ -12910,14 +13038,17 @@ begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
   perform holdfast.check_staged();
+  has_window := coalesce((select r.window_size is not null or r.queued_at is null
+                            from holdfast.runs r where r.id = take_staged.run_id), false);
+  if has_window then
+    perform pg_advisory_xact_lock(holdfast.run_lock(take_staged.run_id));  -- before steps, as lots do
+  end if;
   -- Wait for parents that are being settled: that settle would not see the new edge. Steps are locked before runs.
   perform from holdfast.steps s
     where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
   if take_staged.run_id is not null then
     perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
   end if;
-  has_window := coalesce((select r.window_size is not null or r.queued_at is null
-                            from holdfast.runs r where r.id = take_staged.run_id), false);
   if has_window and exists (select from pg_temp.staged_steps g where g.due_at is not null) then
     perform holdfast.refuse('RN005', format('steps of run %s cannot have a due time: its window admits them',
                                             take_staged.run_id), 'leave due_at out', 'due_at');
@@ -12990,7 +13121,8 @@ begin
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.set_actor('api', session_user::text);
     if has_window then
-      perform holdfast.add_to_window(take_staged.run_id, free::int, (taken - free)::int);
+      perform holdfast.add_to_window(take_staged.run_id, free::int, (taken - free)::int,
+                                     (select min(coalesce(g.id, g.own_id)) from pg_temp.staged_steps g));
     end if;
     perform holdfast.tally_runs(
       array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock,
@@ -13212,6 +13344,10 @@ declare
   run holdfast.runs;
 begin
   perform pg_advisory_xact_lock(holdfast.run_lock(unhalt_run.run_id));
+  if exists (select from holdfast.runs r where r.id = unhalt_run.run_id and r.halt in ('paused', 'first')) then
+    perform holdfast.lock_parked_steps(unhalt_run.run_id, 1000);
+    perform holdfast.lock_next_lot(unhalt_run.run_id);
+  end if;
   select r.* into run from holdfast.runs r where r.id = unhalt_run.run_id for update;
   if run.finished_at is not null or run.queued_at is null or run.halt = 'stopped' then
     perform holdfast.refuse(
@@ -13258,15 +13394,7 @@ CREATE FUNCTION holdfast.unpark_run_steps(run_id uuid, batch integer) RETURNS in
     SET jit TO 'off'
     AS $$
 declare
-  parked constant bigint[] := array(
-    select s.id
-      from holdfast.queues q
-     cross join lateral (
-       select p.id from holdfast.steps p
-        where p.queue = q.queue and p.parked_for = 'run ' || unpark_run_steps.run_id
-        limit unpark_run_steps.batch
-          for update) s
-     limit unpark_run_steps.batch);
+  parked constant bigint[] := holdfast.lock_parked_steps(unpark_run_steps.run_id, unpark_run_steps.batch);
   queues text[];
 begin
   with changed as (
@@ -26733,10 +26861,10 @@ REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps 
 
 
 --
--- Name: FUNCTION add_to_window(run_id uuid, free integer, dependent integer); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION add_to_window(run_id uuid, free integer, dependent integer, first bigint); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.add_to_window(run_id uuid, free integer, dependent integer, first bigint) FROM PUBLIC;
 
 
 --
@@ -27951,6 +28079,13 @@ GRANT ALL ON FUNCTION holdfast.leases_left(step_ids bigint[], lease_ids bigint[]
 
 
 --
+-- Name: FUNCTION leave_window(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.leave_window(ids bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28054,10 +28189,24 @@ REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM 
 
 
 --
+-- Name: FUNCTION lock_next_lot(run_id uuid, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_next_lot(run_id uuid, most integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lock_parked(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.lock_parked(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_parked_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_parked_steps(run_id uuid, batch integer) FROM PUBLIC;
 
 
 --
