@@ -19625,6 +19625,7 @@ $$;
 CREATE FUNCTION rules.plan_digest(run_id uuid, plan jsonb) RETURNS text
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
   select encode(sha256(convert_to(plan_digest.plan::text, 'UTF8')
                        || coalesce(string_agg(g.digest, ''::bytea order by g.no), '')), 'hex')
@@ -19669,6 +19670,7 @@ $$;
 CREATE FUNCTION rules.plan_of(run_id uuid, rule rules.rule_versions, channel text, unchanged bigint, refused bigint) RETURNS jsonb
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
   with moves as materialized (
     select v.item_id, v.currency, v.price_before, v.price_after,

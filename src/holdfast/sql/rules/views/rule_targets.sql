@@ -1,6 +1,6 @@
 -- Targets of rule runs, in the document's words. `attempts` counts the retries since the last fresh start, `apply_seq`
--- all tries before the last one: it is the last part of the key of the try's event. Tries that were not charged are only
--- in the journal, which is read if the target was claimed more often than it has failures. `found_json` is what the
+-- all tries before the last one: it is the last part of the key of the try's event. Uncharged tries are only in
+-- the journal, which is read if the target was claimed more often than it has failures. `found_json` is what the
 -- channel showed where it was neither before nor after; `later_run_id` is the run of ours that wrote it, if it was one.
 create or replace view rules.rule_targets with (security_invoker = true) as
 select n.step_id as id, n.run_id as rule_run_id, v.item_id,

@@ -1,6 +1,6 @@
 -- Defines a rule, in its JSON form, under the name that it has in it, and returns its version. The same definition
--- again returns the version that exists. Of the rest of the rule only the size is checked: Python reads it (docs/design/
--- rules.md says why). `actor` names the person that the login acts for.
+-- again returns the version that exists. Of the rest of the rule only the size is checked: Python reads it
+-- (docs/design/rules.md says why). `actor` names the person that the login acts for.
 create or replace function rules.define_rule(definition jsonb, actor text default null, tenant text default 'default')
 returns int
 language plpgsql security definer

@@ -1,7 +1,7 @@
 -- Returns the id of the event with a key as rules.events derives it, or null if `event_key` has no such form. There are
 -- three: <run>:<target>:apply:<n>, the claim that began try `n` of the target, counted from 0 over all its retries;
--- <run>:<type>:<id>, a move of the run; and <limit>:breaker:<id>. Such a key is reserved: refuses one without its event,
--- because the event may follow. A run that is unknown, or removed by now, gets no more events, so its keys are free.
+-- <run>:<type>:<id>, a move of the run; and <limit>:breaker:<id>. Such a key is reserved: refuses one without its
+-- event, because that may follow. A run that is unknown, or removed by now, gets no more events, so its keys are free.
 create or replace function rules.derived_event(event_key text, tenant text)
 returns bigint
 language plpgsql stable

@@ -5,6 +5,7 @@ create or replace function rules.plan_digest(run_id uuid, plan jsonb)
 returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by run: statistics may say that all targets are of one
 as $$
   select encode(sha256(convert_to(plan_digest.plan::text, 'UTF8')
                        || coalesce(string_agg(g.digest, ''::bytea order by g.no), '')), 'hex')

@@ -1,7 +1,7 @@
 -- Turns the staged targets and refusals into a run in PREVIEW, with its plan: all of them or none. `rule` is the rule
 -- in its JSON form; the run keeps the version that it has now. The plan can be applied until it expires, after
--- `expires_in` (at most 30 days). `metadata` may have actor, correlationId and more. `key` works as for a task: the same
--- rule, channel, source and project return the run that exists, whatever the items are by now.
+-- `expires_in` (at most 30 days). `metadata` may have actor, correlationId and more. `key` works as for a task: the
+-- same rule, channel, source and project return the run that exists, whatever the items are by now.
 -- `unmatched` counts the skus of a list of prices that no item has, and `unmatched_first` names up to five of them.
 -- Nothing is written outside of Holdfast.
 create or replace function rules.take_preview(
