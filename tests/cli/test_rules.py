@@ -102,6 +102,17 @@ def test_a_rule_goes_from_its_file_to_prices_that_explain_themselves(cli, found,
     assert again["differs"] == {"added": 0, "gone": 0, "changed": 2, "same": 0}
 
 
+def test_the_name_of_a_rule_is_that_of_the_tenants_own_rule(cli, found, shop, tmp_path):
+    for tenant, percent in (("a", "-40"), ("b", "-20")):
+        (tmp_path / "own.json").write_text(json.dumps({**SUMMER, "transform": {"percent": percent}}))
+        assert cli("rules", "define", "own.json", "--tenant", tenant).returncode == 0
+    given = ("rules", "preview", "summer", "--channel", "shop", "--app", "prices_app:hf")
+
+    assert found(*given, "--tenant", "b")["plan"]["rule"]["transform"] == {"percent": "-20"}
+    assert found(*given, "--tenant", "a")["plan"]["rule"]["transform"] == {"percent": "-40"}
+    assert cli(*given).returncode == 4
+
+
 def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, shop, tmp_path):
     """Whether the item was changed, stayed as it is or was refused, its sku was found."""
     wanted = ["SKU-1050,14.50", "SKU-9,0.50", "SKU-77,1.00", *(f"GONE-{n},5" for n in range(7))]

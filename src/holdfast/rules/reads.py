@@ -208,13 +208,15 @@ def channels(connection: Connection[Any]) -> list[ChannelRow]:
     return query(connection, Query(text, ChannelRow, {}))
 
 
-def rules(connection: Connection[Any], name: str | None = None) -> list[RuleRow]:
-    """Return the rules as they are defined now."""
+def rules(connection: Connection[Any], name: str | None = None, tenant: str | None = None) -> list[RuleRow]:
+    """Return the rules as they are defined now, of one tenant or of all that the login may see."""
     text: LiteralString = """
     select rule_id, tenant_id, version, definition, defined_at, defined_by
-      from rules.rule_list where %(name)s::text is null or rule_id = %(name)s order by rule_id, tenant_id
+      from rules.rule_list
+     where (%(name)s::text is null or rule_id = %(name)s) and (%(tenant)s::text is null or tenant_id = %(tenant)s)
+     order by rule_id, tenant_id
     """
-    return query(connection, Query(text, RuleRow, {"name": name}))
+    return query(connection, Query(text, RuleRow, {"name": name, "tenant": tenant}))
 
 
 def difference(connection: Connection[Any], old: UUID, new: UUID) -> Difference:

@@ -64,7 +64,7 @@ def preview(
         if old is not None and "undoes" in old.plan:
             raise WrongState(f"run {old.id} is a rollback", where="--again",
                              next=f"plan it again: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
-        wanted = _rule(hf, str(rule)) if old is None else from_json(old.plan["rule"])
+        wanted = _rule(hf, str(rule), tenant) if old is None else from_json(old.plan["rule"])
         place = channel or (old.channel if old is not None else "")
         source: Any = "api" if old is None else old.source
         run = hf.rules.preview(wanted, channel=place, items=items, apply=apply, expires_in=expires_in, source=source,
@@ -75,16 +75,15 @@ def preview(
         hf.close()
 
 
-def _rule(hf: Any, given: str) -> Rule:
+def _rule(hf: Any, given: str, tenant: str) -> Rule:
     path = Path(given)
     if path.suffix.lower() in {".json", ".csv"} or path.exists():
         return read_rule(path)
     with hf.rules.connection() as connection:
-        rows = reads.rules(connection, given)
+        rows = reads.rules(connection, given, tenant)
     if not rows:
-        raise NotFound(
-            f"there is no rule and no file {given}", where=given, next="list them: holdfast rules list --rules"
-        )
+        raise NotFound(f"there is no file {given}, and no rule of that name of tenant {tenant}", where=given,
+                       next="list them: holdfast rules list --rules")  # fmt: skip
     return from_json(rows[0].definition)
 
 
