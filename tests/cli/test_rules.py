@@ -113,6 +113,26 @@ def test_the_name_of_a_rule_is_that_of_the_tenants_own_rule(cli, found, shop, tm
     assert cli(*given).returncode == 4
 
 
+def test_a_run_is_planned_again_for_its_tenant_and_project_and_with_its_own_items(cli, found, shop, tmp_path, dsn):
+    app = ("--app", "prices_app:hf")
+    (tmp_path / "few.csv").write_text("sku,tags\nSKU-1050,sale\n")
+    hf = Holdfast(dsn)
+    hf.rules.channel("shop", Table("shop.products", key="sku", price="price", tags="tags", currency="EUR"))
+    more = {"correlationId": "req-7", "actor": "eve", "ticket": "T-1"}
+    old = hf.rules.preview(SUMMER, channel="shop", tenant="b", project_id="spring", metadata=more)
+    few = hf.rules.preview(SUMMER, channel="shop", tenant="b", items=tmp_path / "few.csv")
+    hf.close()
+
+    again = found("rules", "preview", "--again", str(old.id), *app, "--actor", "ann")
+    assert (again["tenantId"], again["projectId"], again["counts"]["targets"]) == ("b", "spring", 2)
+    assert again["metadata"] == more | {"actor": "ann", "source": "api"}
+    given = ("rules", "preview", "--again", str(few.id), *app)
+    assert cli(*given).returncode == cli(*given, "--items", "few.csv", "--tenant", "a").returncode == 2
+    same = found(*given, "--items", "few.csv", "--tenant", "b")
+    assert (same["counts"]["targets"], same["differs"]["same"]) == (1, 1)
+    assert same["metadata"]["correlationId"] == same["ruleRunId"]
+
+
 def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, shop, tmp_path):
     """Whether the item was changed, stayed as it is or was refused, its sku was found."""
     wanted = ["SKU-1050,14.50", "SKU-9,0.50", "SKU-77,1.00", *(f"GONE-{n},5" for n in range(7))]
@@ -137,6 +157,7 @@ def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop
     for verb, shown in (("pause", "QUEUED, paused"), ("resume", "QUEUED"), ("stop", "FAILED")):
         done = cli("rules", verb, run_id, "--reason", "look")
         assert (done.returncode, done.stdout) == (0, f"{run_id} {shown}\n")
+        assert shown in cli("rules", "show", run_id).stdout
     assert cli("rules", "apply", run_id, "--wait").returncode == 1
     assert [row["outcome"] for row in found("rules", "retry-all", run_id)] == ["queued"]
     assert work(dsn) == 1

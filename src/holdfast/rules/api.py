@@ -28,7 +28,7 @@ from holdfast.rules.language.rule import Rule
 from holdfast.rules.language.write_json import to_json
 from holdfast.rules.pass_handle import PriceChangeRow, history
 from holdfast.rules.preview import Request, evaluated, stored
-from holdfast.rules.sources import Source, items_of
+from holdfast.rules.sources import ITEMS_FROM, Source, items_of, origin_of
 from holdfast.rules.table import Table
 from holdfast.rules.treatment import Treatment, table_of
 from holdfast.spelling import checks_options, did_you_mean
@@ -162,6 +162,8 @@ class Rules:
         """
         known = self._known(channel)
         check_metadata(metadata)
+        if items is not None:  # whoever plans the run again must not take the channel's whole list instead
+            metadata = {**(metadata or {}), ITEMS_FROM: origin_of(items)}
         request = _request(rule, known, source=source, metadata=metadata, project_id=project_id, expires_in=expires_in,
                            parent=parent, key=key, actor=actor, tenant=tenant)  # fmt: skip
         call = ChannelCall(known.request_timeout, (metadata or {}).get("correlationId"))
