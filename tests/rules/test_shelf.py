@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from holdfast import Batch, Holdfast, RetryPolicy, log
 from holdfast.errors import Unavailable
 from holdfast.rules import Item, Price, Rule, everything, percent
 from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
+from holdfast.rules.table import Table
 from holdfast.testing import Clock, drain
 from kernel.steps import rescue, value
 
@@ -262,4 +264,28 @@ def test_the_correlation_id_of_each_run_reaches_its_calls_its_log_lines_and_its_
     with hf.rules._engine.connection() as connection:
         events = connection.execute("select rule_run_id, correlation_id from rules.events").fetchall()
     assert set(events) == {(run.id, each) for run, each in zip(runs, known, strict=True)}
-    assert runs[0].summary.metadata == {"correlationId": "c-1", "actor": "ann", "source": "console"}
+    own = {"correlationId": "c-1", "actor": "ann", "source": "console"}
+    assert runs[0].summary.metadata == own | {"itemsFrom": "a list"}
+
+
+@pytest.mark.one_server
+def test_targets_of_several_runs_in_one_transaction_are_logged_by_their_correlation_ids(
+    hf: Holdfast, db: Connection[Any], logged: StringIO
+) -> None:
+    """A-106: a table in Holdfast's own database writes them with one UPDATE."""
+    db.execute("create schema shop")
+    db.execute(
+        "create table shop.products as select 'P' || n as sku, 10::numeric as price from generate_series(1, 3) n"
+    )
+    db.execute("alter table shop.products add primary key (sku)")
+    hf.rules.channel("own", Table("shop.products", key="sku", price="price", currency="EUR"))
+    for items, correlation in ((["P1", "P3"], "c-1"), (["P2"], "c-2")):
+        hf.rules.preview(TENTH, channel="own", items=items, metadata={"correlationId": correlation}, apply=True)
+    drain(hf)
+
+    lines = map(json.loads, filter(None, logged.getvalue().splitlines()))
+    called = [line for line in lines if line["event"] == "channel.called"]
+    assert [(line["correlation_id"], line["targets"], line["failed"]) for line in called] == [
+        ("c-1", 2, 0), ("c-2", 1, 0)
+    ]  # fmt: skip
+    db.execute("drop schema shop cascade")
