@@ -135,6 +135,29 @@ def test_an_item_edited_by_hand_is_stale_and_never_overwritten(
     assert run.summary.status == "PARTIAL"
 
 
+def test_who_acts_by_the_handle_is_recorded(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
+    """Pauses, stops and retries name the person, as apply does."""
+    run = hf.rules.preview(TENTH, channel="shop").apply(actor="ann")
+    run.pause("look", actor="bob")
+    run.resume(actor="cat")
+    run.stop(actor="dan")
+    retried = run.retry_all(actor="eve")
+    asyncio.run(run.apause(actor="fay"))
+    run.resume()
+    shop.execute("delete from shop.products where sku = 'P3'")
+    drain(hf)
+    assert [each.outcome for each in run.retry_failed(actor="gus")] == ["queued"]
+
+    assert len(retried) == 6
+    by = "select event, actor from holdfast.run_changes where run_id = %s order by id"
+    changes = shop.execute(by, [run.id]).fetchall()
+    assert [(event, actor) for event, actor in changes if event in {"paused", "resumed", "stopped"}][:4] == [
+        ("paused", "bob"), ("resumed", "cat"), ("stopped", "dan"), ("paused", "fay")
+    ]  # fmt: skip
+    acted = "select distinct actor from holdfast.journal where run_id = %s and actor_kind in ('api', 'user')"
+    assert {"ann", "eve", "gus"} <= {actor for (actor,) in shop.execute(acted, [run.id])}
+
+
 def test_targets_are_chosen_by_item_or_number(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
     """A-30: a target that was left out stays PREVIEW and is never sent."""
     run = hf.rules.preview(TENTH, channel="shop")

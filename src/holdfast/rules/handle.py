@@ -11,7 +11,7 @@ from uuid import UUID
 
 from holdfast.durations import Duration
 from holdfast.errors import HoldfastError, RunFailed, RunPartial, WrongState
-from holdfast.kernel.call import Executor
+from holdfast.kernel.call import Executor, check_names
 from holdfast.kernel.handle import Ended, Handle, Plan, checked_reason
 from holdfast.kernel.run_handle import RunHandle
 from holdfast.rules import calls, clock_calls, reads, reconcile_calls, rollback
@@ -225,14 +225,16 @@ class RuleRun(RunHandle[RuleRunRow]):
         without: Chosen | None = None,
         classes: Sequence[str] | None = None,
         reason: str | None = None,
+        actor: str | None = None,
     ) -> list[RetriedTarget]:
         """Retry failed targets with a fresh budget; return for each whether it was queued or skipped, and why.
 
         A stale target is skipped: it needs a new preview. `classes` chooses by the class of the error.
         """
         check_classes(classes)
+        check_names([("actor", actor)])
         call = calls.retry_failed(self._id, only=self._numbers(only), without=self._numbers(without, "without"),
-                                  classes=classes, reason=checked_reason(reason))  # fmt: skip
+                                  classes=classes, reason=checked_reason(reason), actor=actor)  # fmt: skip
         return self._executor.make(call)
 
     async def aretry_failed(
@@ -242,21 +244,25 @@ class RuleRun(RunHandle[RuleRunRow]):
         without: Chosen | None = None,
         classes: Sequence[str] | None = None,
         reason: str | None = None,
+        actor: str | None = None,
     ) -> list[RetriedTarget]:
         """Retry failed targets, as `retry_failed` does."""
         check_classes(classes)
+        check_names([("actor", actor)])
         chosen = await asyncio.to_thread(lambda: (self._numbers(only), self._numbers(without, "without")))
         call = calls.retry_failed(self._id, only=chosen[0], without=chosen[1], classes=classes,
-                                  reason=checked_reason(reason))  # fmt: skip
+                                  reason=checked_reason(reason), actor=actor)  # fmt: skip
         return await self._executor.amake(call)
 
-    def retry_all(self, reason: str | None = None) -> list[RetriedTarget]:
+    def retry_all(self, reason: str | None = None, *, actor: str | None = None) -> list[RetriedTarget]:
         """Retry everything that was not applied, including targets that were never tried."""
-        return self._executor.make(calls.retry_all(self._id, checked_reason(reason)))
+        check_names([("actor", actor)])
+        return self._executor.make(calls.retry_all(self._id, checked_reason(reason), actor))
 
-    async def aretry_all(self, reason: str | None = None) -> list[RetriedTarget]:
+    async def aretry_all(self, reason: str | None = None, *, actor: str | None = None) -> list[RetriedTarget]:
         """Retry everything, as `retry_all` does."""
-        return await self._executor.amake(calls.retry_all(self._id, checked_reason(reason)))
+        check_names([("actor", actor)])
+        return await self._executor.amake(calls.retry_all(self._id, checked_reason(reason), actor))
 
     def _numbers(self, chosen: Chosen | None, where: str = "only") -> list[int] | None:
         """Return targets by their numbers; texts are ids of items."""
