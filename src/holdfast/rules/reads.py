@@ -26,7 +26,8 @@ from holdfast.rules.rows import (
 _NUMBER = re.compile("[0-9]{1,18}")
 _RUN: LiteralString = """
 select id, tenant_id, project_id, rule_id, rule_version, channel, source, status, metadata, plan_hash, expires_at,
-       counts, error, reason, created_at, queued_at, started_at, finished_at, parent_run_id, plan
+       counts, error, reason, created_at, queued_at, started_at, finished_at, parent_run_id, plan,
+       halt, expires_at <= holdfast.clock() as is_expired
   from rules.rule_runs
 """
 # A target is read by its number, whatever the statistics say: `offset 0` keeps the planner from reading a whole run and

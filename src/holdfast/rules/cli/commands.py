@@ -28,6 +28,7 @@ from holdfast.rules.cli.parts import (
     run_document,
     signs,
     status_cell,
+    status_text,
     target_document,
     target_line,
     unmatched_lines,
@@ -135,7 +136,7 @@ def show(run: RunId, *, as_json: AsJson = False) -> None:
     counts = row.counts
     data_pairs({
         "run": row.id,
-        "status": row.status,
+        "status": status_text(row),
         "rule": f"{row.rule_id}, version {row.rule_version}",
         "channel": row.channel,
         "source": row.source,

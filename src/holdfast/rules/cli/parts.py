@@ -51,6 +51,11 @@ def status_cell(status: str, states: Mapping[str, StateRow]) -> Styled:
     return state_cell(states[status]) if status in states else Styled(status, "")
 
 
+def status_text(run: RuleRunRow) -> str:
+    """Return a run's status and what it does not say, as in `APPLYING, paused`."""
+    return run.status if run.remark is None else f"{run.status}, {run.remark}"
+
+
 def signs(states: Mapping[str, StateRow]) -> dict[str, str]:
     """Return the sign of each state of a target."""
     return {name: PLANNED if state.phase == "shut" else state_cell(state).sign for name, state in states.items()}
