@@ -149,6 +149,44 @@ def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, sho
     assert (all_there["unmatched"]["skus"], "unmatched" in all_there["plan"]) == (0, False)
 
 
+def test_a_preview_prints_the_first_ten_targets_and_refusals_and_how_to_list_the_rest(cli, found, shop):
+    """ux 5.6: the output of a large plan"""
+    shop.execute("insert into shop.products (sku, price) select 'T' || n, 100 from generate_series(1, 1211) n")
+    shop.execute("insert into shop.products (sku, price) select 'U' || n, 4 from generate_series(1, 11) n")
+    given = ("rules", "preview", "summer.json", "--channel", "shop", "--app", "prices_app:hf")
+    done = cli(*given)
+    run_id = done.stderr.split("rules apply ")[1].split(" --plan ")[0]
+    lines = done.stdout.splitlines()
+
+    assert [line[0] for line in lines] == [*"~" * 10, " ", *"!" * 10, " ", "P"]
+    assert lines[10] == f"  … 1,203 more: holdfast rules targets {run_id}"
+    assert lines[21] == f"  … 2 more: holdfast rules targets {run_id} --refused"
+    run = found(*given)
+    assert (len(run["targets"]), len(run["refusals"]), run["counts"]["refused"]) == (10, 10, 12)
+    first = {"itemId": "SKU-77", "reason": "below_minimum", "currency": "EUR", "priceBefore": 400, "priceAfter": 320}
+    assert run["refusals"][0] == first | {"message": "below the minimum 3.50"}
+
+
+def test_a_failed_target_is_in_the_dead_letter_of_both_reports_until_it_is_dealt_with(cli, found, shop, dsn):
+    """A-70: `holdfast dlq` shows the targets of `rules.dlq_report`."""
+    run_id = found("rules", "preview", "summer.json", "--channel", "shop", "--app", "prices_app:hf", "--apply")[
+        "ruleRunId"
+    ]
+    shop.execute("update shop.products set price = 16 where sku = 'SKU-1050'")
+    work(dsn)
+    (failed,) = found("rules", "targets", run_id, "--status", "FAILED")["targets"]
+
+    (dead,) = found("dlq", "list")["steps"]
+    assert (dead["id"], dead["kind"], dead["run_id"]) == (failed["targetId"], "rules:shop", run_id)
+    (group,) = found("dlq", "report")["groups"]
+    assert (group["count"], group["kind"], group["sample_id"]) == (1, "rules:shop", failed["targetId"])
+    report = "select (rules.dlq_report() ->> 'total')::int"
+    assert shop.execute(report).fetchone() == (1,)
+    assert cli("dlq", "resolve", failed["targetId"], "--reason", "by hand").returncode == 0
+    assert found("dlq", "list")["steps"] == []
+    assert shop.execute(report).fetchone() == (0,)
+
+
 def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop, dsn):
     run = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")
     run_id = run["ruleRunId"]

@@ -24,6 +24,7 @@ from holdfast.rules.cli.parts import (
     parse_run,
     plan_line,
     print_lines,
+    refusal_document,
     refusal_line,
     run_document,
     signs,
@@ -173,7 +174,7 @@ def targets(
         if refused:
             refusals = reads.refusals_page(connection, run_id, after=after, most=limit)
             lines = [refusal_line(each) for each in refusals]
-            documents: list[Any] = [_refusal_document(each) for each in refusals]
+            documents: list[Any] = [refusal_document(each) for each in refusals]
             last = refusals[-1].id if len(refusals) == limit else None
         else:
             check_status(connection, "rules.target", status)
@@ -238,9 +239,3 @@ def _cells(run: RuleRunRow, states: Mapping[str, StateRow]) -> tuple[Any, ...]:
     counts = run.counts
     return (run.id, status_cell(run.status, states), run.rule_id, run.channel, counts["targets"], counts["applied"],
             counts["failed"], run.created_at, run.plan_hash[:8], run.source, run.tenant_id)  # fmt: skip
-
-
-def _refusal_document(refusal: Any) -> dict[str, Any]:
-    return {"itemId": refusal.item_id, "reason": refusal.reason, "message": refusal.message,
-            "currency": refusal.currency, "priceBefore": refusal.price_before,
-            "priceAfter": refusal.price_after}  # fmt: skip

@@ -117,6 +117,13 @@ def refusal_line(refusal: RefusalRow) -> str:
     return "   ".join([*parts, f"refused: {plain(refusal.message)}"])
 
 
+def refusal_document(refusal: RefusalRow) -> dict[str, Any]:
+    """Return a refusal as JSON prints it."""
+    return {"itemId": refusal.item_id, "reason": refusal.reason, "message": refusal.message,
+            "currency": refusal.currency, "priceBefore": refusal.price_before,
+            "priceAfter": refusal.price_after}  # fmt: skip
+
+
 def percent(before: int | None, after: int | None) -> str:
     """Return a move in percent, with one decimal."""
     if not before or after is None:

@@ -20,6 +20,7 @@ from holdfast.rules.cli.parts import (
     parse_run,
     plan_line,
     print_lines,
+    refusal_document,
     refusal_line,
     run_document,
     target_document,
@@ -124,6 +125,7 @@ def _report(run: RuleRun, difference: Difference | None, *, as_json: bool) -> No
     if as_json:
         document = run_document(summary)
         document["targets"] = [target_document(each) for each in targets]
+        document["refusals"] = [refusal_document(each) for each in refusals]
         if difference is not None:
             document["differs"] = {"added": difference.added, "gone": difference.gone, "changed": difference.changed,
                                    "same": difference.same}  # fmt: skip
