@@ -29,7 +29,7 @@ create table shop.products (
   brand text, weight float8, currency text not null default 'EUR', note text not null default '');
 create table shop.log (sku text, price numeric, compare_at numeric);
 create table shop.whole (id bigint primary key, units bigint not null, was bigint);
-create table shop.loose (sku text, price numeric, double float8, stamp timestamptz unique, other int unique);
+create table shop.loose (sku text, price numeric, double float8, stamp timestamptz unique, other int unique not null);
 create function shop.note() returns trigger language plpgsql as
   $$ begin insert into shop.log values (new.sku, new.price, new.compare_at); return null; end $$;
 create trigger note after update on shop.products for each row execute function shop.note();
