@@ -16,7 +16,7 @@ import structlog
 from psycopg import Connection
 
 from holdfast import Batch, Holdfast, RetryPolicy, log
-from holdfast.errors import Unavailable
+from holdfast.errors import BadInput, Unavailable
 from holdfast.rules import Item, Price, Rule, everything, percent
 from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
 from holdfast.rules.table import Table
@@ -266,6 +266,41 @@ def test_the_correlation_id_of_each_run_reaches_its_calls_its_log_lines_and_its_
     assert set(events) == {(run.id, each) for run, each in zip(runs, known, strict=True)}
     own = {"correlationId": "c-1", "actor": "ann", "source": "console"}
     assert runs[0].summary.metadata == own | {"itemsFrom": "a list"}
+
+
+@pytest.mark.one_server
+def test_a_call_has_targets_of_one_key_also_of_a_rollback_and_a_correction(hf: Holdfast, clock: Clock) -> None:
+    """The channel says which items may share a call."""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf, batch=10, corrects=True, by=lambda item: f"odd\t{int(item.id[1:]) % 2}")
+    run = hf.rules.preview(TENTH, channel="shelf", apply=True)
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+
+    shelf.written.clear()
+    shelf.prices = {name: Price(77, None, "EUR") for name in shelf.prices}
+    check = run.reconcile(correct=True)
+    drain(hf)
+    (corrected,) = [each.correction_run_id for each in run.passes() if each.pass_id == check.id]
+    hf.rules.run(str(corrected)).apply()
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+
+    shelf.written.clear()
+    run.rollback(apply=True)
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+    assert run.summary.status == "ROLLED_BACK"
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("key", [7, None, "k" * 401, "a\0b"])
+def test_a_key_that_is_no_short_text_is_refused(hf: Holdfast, key: Any) -> None:
+    hf.rules.channel("shelf", Shelf(), by=lambda _: key)
+
+    with pytest.raises(BadInput) as exc_info:
+        hf.rules.preview(TENTH, channel="shelf")
+    assert (exc_info.value.where, "S1" in exc_info.value.what) == ("by", True)
 
 
 @pytest.mark.one_server

@@ -56,6 +56,7 @@ OF_CHANNELS: list[tuple[str, str, dict[str, Any]]] = [
     ("rate_limit_retry", "no", {"rate_limit_retry": "no"}),
     ("errors", "[1]", {"errors": [1]}),
     ("corrects", "yes", {"corrects": "yes"}),
+    ("by", "product", {"by": "product"}),
 ]
 OF_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("key", "''", {"key": ""}),

@@ -20,7 +20,7 @@ from holdfast.kernel.call import Call, Executor, check_names, check_tenant
 from holdfast.kernel.schedule_calls import Missed
 from holdfast.rules import calls, clock, reconcile
 from holdfast.rules.apply import RETRIES, handler_of
-from holdfast.rules.channel import Channel, ChannelCall, Registered, channels_of, registered
+from holdfast.rules.channel import Channel, ChannelCall, KeyOf, Registered, channels_of, registered
 from holdfast.rules.chosen import LONGEST_ITEM, check_metadata, check_most
 from holdfast.rules.handle import RuleRun, by_id
 from holdfast.rules.language.read_json import from_json
@@ -62,6 +62,7 @@ class Rules:
         channel: Channel,
         *,
         batch: int = BATCH,
+        by: KeyOf | None = None,
         request_timeout: Duration | None = None,
         target_timeout: Duration | None = None,
         retry: RetryPolicy | None = None,
@@ -80,7 +81,8 @@ class Rules:
         """Register a channel: `hf.rules.channel("shop", Table("products", key="sku", …))`.
 
         It gets the queue `rules:shop`, which its workers serve, and the limit of the same name (`concurrency`, `rate`,
-        `per` and `burst`, as in `hf.limit`). `batch`: the most targets that one call sends. `request_timeout`: when a
+        `per` and `burst`, as in `hf.limit`). `batch`: the most targets that one call sends. `by`: only
+        targets of one key share a call, as in `by=lambda item: item.fields["product"]`. `request_timeout`: when a
         call is given up and retried, by default 10 s. `target_timeout`: when a target that is called alone fails, by
         default 60 s. `retry`: by default three retries, after 2, 4 and 8 s. `rate_limit_retry`: the delays after rate
         limits without Retry-After, by default 16, 32 and 64 s; with `charge_rate_limits=False` they use no tries. The
@@ -95,7 +97,7 @@ class Rules:
         known = registered(
             name, channel, batch=batch, request_timeout=request_timeout, target_timeout=target_timeout,
             errors=table_of(errors), charges_rate_limits=charge_rate_limits, has_own_policy=bool(rate_limit_retry),
-            settles_within=settles_within, corrects=corrects,
+            settles_within=settles_within, corrects=corrects, by=by,
         )  # fmt: skip
         if name in self._channels:
             raise BadDefinition(f"channel {name} is registered twice", where="name", next="give it another name")
@@ -167,7 +169,7 @@ class Rules:
         request = _request(rule, known, source=source, metadata=metadata, project_id=project_id, expires_in=expires_in,
                            parent=parent, key=key, actor=actor, tenant=tenant)  # fmt: skip
         call = ChannelCall(known.request_timeout, (metadata or {}).get("correlationId"))
-        with evaluated(request.rule, items_of(items, known.channel, call)) as verdicts:
+        with evaluated(request.rule, items_of(items, known.channel, call), known.by) as verdicts:
             with suppress(PermissionMissing):  # a producer may not: then a worker has to have registered it
                 for definition in (*self._handlers[channel].definitions(), _definition(known)):
                     self._engine.make(definition)

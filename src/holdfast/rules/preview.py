@@ -18,11 +18,12 @@ from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from holdfast.connections.deadline import within
-from holdfast.errors import TooLarge
+from holdfast.errors import BadInput, TooLarge
 from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
 from holdfast.rules import calls
+from holdfast.rules.channel import KeyOf
 from holdfast.rules.language.evaluate import Change, Refusal, Unchanged, evaluator
 from holdfast.rules.language.items import LONGEST_ID, Item, ItemRefused, check_item
 from holdfast.rules.language.money import LARGEST_AMOUNT
@@ -34,6 +35,7 @@ IN_MEMORY = 4_000_000  # bytes of a spool; beyond them it is a file
 FLUSH_AFTER = 2_000  # lines
 BLOCK = 262_144
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": None})
+LONGEST_KEY = 400  # characters of a key that targets share calls by
 _TAGS = (tuple, frozenset)
 
 
@@ -83,10 +85,12 @@ class Spool:
 class Evaluated:
     """The result of a rule on many items: targets and refusals as spools, everything else as counts."""
 
-    def __init__(self, rule: Rule, stack: ExitStack) -> None:
+    def __init__(self, rule: Rule, stack: ExitStack, by: KeyOf | None = None) -> None:
         self._rule = rule
+        self._by = by
         self._evaluate = evaluator(rule)
-        self._flags = f"{'t' if rule.writes_price else 'f'}\t{'t' if rule.writes_compare_at else 'f'}\n"
+        self._flags = f"{'t' if rule.writes_price else 'f'}\t{'t' if rule.writes_compare_at else 'f'}"
+        self.copy_targets = calls.COPY_TARGETS if by is None else calls.COPY_KEYED_TARGETS
         self.targets = Spool(stack)
         self.refusals = Spool(stack)
         self.unchanged = 0
@@ -128,9 +132,10 @@ class Evaluated:
     def _add_target(self, change: Change) -> None:
         item, before, after = change
         was, now = before.compare_at, after.compare_at
+        key = "" if self._by is None else _key(self._by, item)
         self.targets.add(
             f"{_text(item.id)}\t{before.currency}\t{before.unit_amount}\t{after.unit_amount}\t"
-            f"{chr(92) + 'N' if was is None else was}\t{chr(92) + 'N' if now is None else now}\t{self._flags}"
+            f"{chr(92) + 'N' if was is None else was}\t{chr(92) + 'N' if now is None else now}\t{self._flags}{key}\n"
         )
 
     def _add_refusal(self, refusal: Refusal) -> None:
@@ -174,6 +179,15 @@ def _is_sound(item: Item) -> bool:
     )  # fmt: skip
 
 
+def _key(by: KeyOf, item: Item) -> str:
+    """Return the column that says which targets share calls."""
+    key: Any = by(item)
+    if not isinstance(key, str) or len(key) > LONGEST_KEY or "\0" in key:
+        raise BadInput(f"by must return text of at most {LONGEST_KEY} characters, got {key!r:.60} for {item.id}",
+                       where="by", next="group items by a shorter field")  # fmt: skip
+    return f"\t{_text(key)}"
+
+
 def _text(value: str) -> str:
     return value if value.isalnum() else value.translate(_ESCAPES)
 
@@ -184,10 +198,10 @@ def _stored(units: int | None) -> int | None:
 
 
 @contextmanager
-def evaluated(rule: Rule, items: Iterator[Item | Refusal]) -> Iterator[Evaluated]:
-    """Evaluate a rule on all items; the spools live as long as the block."""
+def evaluated(rule: Rule, items: Iterator[Item | Refusal], by: KeyOf | None = None) -> Iterator[Evaluated]:
+    """Evaluate a rule on all items; the spools live as long as the block. Targets of one key `by` share calls."""
     with ExitStack() as stack:
-        verdicts = Evaluated(rule, stack)
+        verdicts = Evaluated(rule, stack, by)
         verdicts.take(items)
         yield verdicts
 
@@ -197,7 +211,10 @@ def stored(connection: Connection[Any], verdicts: Evaluated, request: Request, *
     with within(connection, PATIENCE), connection.transaction():
         db.run(connection, calls.stage_targets(request.channel, request.tenant))
         with connection.cursor() as cursor:
-            for statement, spool in ((calls.COPY_TARGETS, verdicts.targets), (calls.COPY_REFUSALS, verdicts.refusals)):
+            for statement, spool in (
+                (verdicts.copy_targets, verdicts.targets),
+                (calls.COPY_REFUSALS, verdicts.refusals),
+            ):
                 if spool.count:
                     with cursor.copy(statement) as copy:
                         for block in spool.blocks():
