@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from holdfast import Holdfast
 from holdfast.errors import BadDefinition, BadInput
-from holdfast.rules import Item, Price, Refusal, Rule, everything, percent, repeats, tag
+from holdfast.rules import Item, Price, Refusal, Rule, everything, percent, sources, tag
 from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
 from holdfast.rules.handle import RuleRun
 from holdfast.rules.language.items import check_item
@@ -93,7 +93,7 @@ def test_an_item_that_is_given_twice_is_refused_whatever_becomes_of_it(
     app: Holdfast, monkeypatch: pytest.MonkeyPatch, items: Any, part: int
 ) -> None:
     """Bad input, an item twice: otherwise the second row would bypass the refusal of the first."""
-    monkeypatch.setattr(repeats, "PART", part)
+    monkeypatch.setattr(sources, "PART", part)
     rule = Rule("tenth", where=~tag("kept"), change=percent(-10))
 
     with pytest.raises(BadInput) as exc_info:

@@ -6,21 +6,25 @@ Items of the caller's are completed with what the channel shows, because a plan 
 from __future__ import annotations
 
 import csv
+import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, TypeVar
 
 from holdfast.errors import BadInput
 from holdfast.rules.channel import Channel, ChannelCall
 from holdfast.rules.language.evaluate import Refusal
 from holdfast.rules.language.items import Item, ItemRefused, amount, check_id, check_lists
 from holdfast.rules.language.money import Price
-from holdfast.rules.repeats import once
 from holdfast.rules.table import Table
 
 READ_AT_ONCE = 1000  # items of one read
+PART = 50_000  # ids in memory
 ITEMS_FROM = "itemsFrom"  # in a run's metadata
+T = TypeVar("T")
 Given = Item | Refusal | Mapping[str, Any] | str
 Source = Channel | Path | Iterable[Given] | None
 _OWN = {"id", "sku", "cost", "tags", "fields", "price", "compareAt", "currency"}
@@ -112,6 +116,41 @@ def _with_price(item_id: str, about: Mapping[str, Any], shown: Mapping[str, Pric
     sku = about.get("sku")
     return Item(item_id, price.unit_amount, price.currency, price.compare_at, units,
                 item_id if sku is None else str(sku), about.get("tags") or (), about.get("fields") or {})  # fmt: skip
+
+
+def once(items: Iterator[T], id_of: Callable[[T], Any]) -> Iterator[T]:
+    """Return the items; after the last raise BadInput if two have one id. An id that is no text is not compared.
+
+    Ids are sorted in parts on disk, so that memory stays flat.
+    """
+    with ExitStack() as stack:
+        parts: list[IO[bytes]] = []
+        ids: list[bytes] = []
+        for item in items:
+            item_id = id_of(item)
+            if type(item_id) is str:
+                ids.append(item_id.encode("unicode_escape"))  # without newlines
+                if len(ids) == PART:
+                    parts.append(_sorted(ids, stack))
+                    ids = []
+            yield item
+        ids.sort()
+        for one, next_one in itertools.pairwise(heapq.merge(*(map(_line, part) for part in parts), ids)):
+            if one == next_one:
+                item_id = one.decode("unicode_escape")
+                raise BadInput(f"item {item_id!r:.120} is there twice", where="items", next="list each item once")
+
+
+def _sorted(ids: list[bytes], stack: ExitStack) -> IO[bytes]:
+    ids.sort()
+    file: IO[bytes] = stack.enter_context(TemporaryFile())  # noqa: SIM115 - the stack's
+    file.writelines(each + b"\n" for each in ids)
+    file.seek(0)
+    return file
+
+
+def _line(line: bytes) -> bytes:
+    return line[:-1]
 
 
 def _of_csv(path: Path) -> Iterator[Given]:

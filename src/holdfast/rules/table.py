@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
@@ -120,15 +120,14 @@ class Table:
 
     def read(self, ids: Sequence[str], call: ChannelCall) -> Mapping[str, Price | Refusal]:
         """Read the prices of items."""
+        found: dict[str, Price | Refusal] = {}
         with self._connection(call) as connection:
             statements = self._checked(connection)
             keys = {item_id: _key(item_id, statements.key_type) for item_id in ids}
             rows = statements.read(connection, [item_id for item_id, key in keys.items() if item_id == key])
-        found: dict[str, Price | Refusal] = {  # one item has one id, or two targets could be the same row
-            item_id: Refusal(item_id, "item_invalid", f"write the key as the table does: {key}")
-            for item_id, key in keys.items()
-            if key not in {None, item_id}
-        }
+        for item_id, key in keys.items():
+            if key not in {None, item_id}:  # an item has one id, or two targets could be the same row
+                found[item_id] = Refusal(item_id, "item_invalid", f"write the key as the table does: {key}")
         for item_id, price, compare_at, currency in rows:
             try:
                 found[item_id] = self._price(item_id, price, compare_at, currency)
@@ -226,9 +225,8 @@ class Table:
             return Refusal(item_id, error.reason, error.what)
         values = dict(zip(self._columns.fields, map(_field, fields), strict=True)) if fields else {}
         own = item_id if sku is None else str(sku)
-        return Item(
-            item_id, shown.unit_amount, shown.currency, shown.compare_at, exact_cost, own, tuple(tags or ()), values
-        )
+        return Item(item_id, shown.unit_amount, shown.currency, shown.compare_at, exact_cost, own, tuple(tags or ()),
+                    values)  # fmt: skip
 
     def _price(self, item_id: str, price: Any, compare_at: Any, currency: str | None) -> Price:
         code = self._currency if self._currency is not None else (currency or "").strip()
@@ -274,12 +272,11 @@ class Table:
 
 def _key(item_id: str, key_type: str) -> str | None:
     """Return an id as PostgreSQL writes a key of that type; None if it cannot be one, so that the table has no such."""
-    if key_type == "uuid":
-        try:
+    with suppress(ValueError):
+        if key_type == "uuid":
             return str(UUID(item_id))
-        except ValueError:
-            return None
-    return item_id if key_type == "text" else str(int(item_id)) if _DIGITS.fullmatch(item_id) else None
+        return item_id if key_type == "text" else str(int(item_id)) if _DIGITS.fullmatch(item_id) else None
+    return None
 
 
 def _field(value: Any) -> Any:
