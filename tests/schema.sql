@@ -18171,6 +18171,7 @@ CREATE FUNCTION rules.check_targets(channel text) RETURNS void
 declare
   own_name constant text := 'rules:' || check_targets.channel;
   seen record;
+  repeated text;
 begin
   select count(*) filter (where o.is_odd is not false) as unnamed, min(g.item_id) filter (where o.is_odd) as odd_item,
          min(g.item_id) filter (where g.currency is null or g.currency !~ '^[A-Z]{3}$') as without_currency,
@@ -18195,6 +18196,14 @@ begin
   if seen.foreign_steps > 0 or exists (select from pg_temp.staged_edges) then
     perform holdfast.refuse('RN005', format('%s staged targets set columns of steps', seen.foreign_steps),
                             'leave out kind, queue, name, unique_key, due_at, policy, input and edges');
+  end if;
+  if exists (select from pg_temp.staged_refusals) then  -- a refusal must not be bypassed by a second row of the item
+    select min(g.item_id) into repeated
+      from pg_temp.staged_steps g join pg_temp.staged_refusals r on r.item_id = g.item_id;
+    if repeated is not null then
+      perform holdfast.refuse('RN005', format('item %s is there twice, once to be changed and once refused', repeated),
+                              'stage each item once', 'items');
+    end if;
   end if;
 end
 $_$;
@@ -18332,10 +18341,11 @@ begin
    where v.tenant = facts.tenant and v.rule_id = facts.rule_id and v.version = facts.rule_version;
   perform rules.stage_targets(pass.channel, pass.tenant);
   insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
-                                    writes_price, writes_compare_at)
+                                    writes_price, writes_compare_at, batch_key)
   select v.item_id, v.currency, case when v.writes_price then x.actual else v.price_after end, v.price_after,
          case when v.writes_compare_at then x.actual_compare_at else v.compare_at_after end, v.compare_at_after,
-         v.writes_price, v.writes_compare_at
+         v.writes_price, v.writes_compare_at,
+         (select s.batch_key from holdfast.steps s where s.id = v.step_id)
     from rules.findings x join rules.target_values v on v.step_id = x.step_id
    where x.pass_id = pass.pass_id and x.finding = 'mismatch' and x.actual_currency = v.currency
      and (x.actual is not null or not v.writes_price)
@@ -20642,11 +20652,11 @@ begin
   end if;
   perform rules.stage_targets(facts.channel, facts.tenant);
   insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
-                                    writes_price, writes_compare_at)
+                                    writes_price, writes_compare_at, batch_key)
   select v.item_id, v.currency,
          case when v.writes_price and s.id = any (forced) then w.unit_amount else v.price_after end, v.price_before,
          case when v.writes_compare_at and s.id = any (forced) then w.compare_at else v.compare_at_after end,
-         v.compare_at_before, v.writes_price, v.writes_compare_at
+         v.compare_at_before, v.writes_price, v.writes_compare_at, s.batch_key
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id and s.state = 'APPLIED'
     join rules.target_values v on v.step_id = n.step_id

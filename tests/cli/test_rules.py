@@ -117,6 +117,37 @@ def test_a_retry_takes_targets_by_the_class_of_their_error(cli, found, shop, dsn
     assert [(row["itemId"], row["outcome"]) for row in own] == [("SKU-1050", "queued")]
 
 
+def test_the_name_of_a_rule_is_that_of_the_tenants_own_rule(cli, found, shop, tmp_path):
+    for tenant, percent in (("a", "-40"), ("b", "-20")):
+        (tmp_path / "own.json").write_text(json.dumps({**SUMMER, "transform": {"percent": percent}}))
+        assert cli("rules", "define", "own.json", "--tenant", tenant).returncode == 0
+    given = ("rules", "preview", "summer", "--channel", "shop", "--app", "prices_app:hf")
+
+    assert found(*given, "--tenant", "b")["plan"]["rule"]["transform"] == {"percent": "-20"}
+    assert found(*given, "--tenant", "a")["plan"]["rule"]["transform"] == {"percent": "-40"}
+    assert cli(*given).returncode == 4
+
+
+def test_a_run_is_planned_again_for_its_tenant_and_project_and_with_its_own_items(cli, found, shop, tmp_path, dsn):
+    app = ("--app", "prices_app:hf")
+    (tmp_path / "few.csv").write_text("sku,tags\nSKU-1050,sale\n")
+    hf = Holdfast(dsn)
+    hf.rules.channel("shop", Table("shop.products", key="sku", price="price", tags="tags", currency="EUR"))
+    more = {"correlationId": "req-7", "actor": "eve", "ticket": "T-1"}
+    old = hf.rules.preview(SUMMER, channel="shop", tenant="b", project_id="spring", metadata=more)
+    few = hf.rules.preview(SUMMER, channel="shop", tenant="b", items=tmp_path / "few.csv")
+    hf.close()
+
+    again = found("rules", "preview", "--again", str(old.id), *app, "--actor", "ann")
+    assert (again["tenantId"], again["projectId"], again["counts"]["targets"]) == ("b", "spring", 2)
+    assert again["metadata"] == more | {"actor": "ann", "source": "api"}
+    given = ("rules", "preview", "--again", str(few.id), *app)
+    assert cli(*given).returncode == cli(*given, "--items", "few.csv", "--tenant", "a").returncode == 2
+    same = found(*given, "--items", "few.csv", "--tenant", "b")
+    assert (same["counts"]["targets"], same["differs"]["same"]) == (1, 1)
+    assert same["metadata"]["correlationId"] == same["ruleRunId"]
+
+
 def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, shop, tmp_path):
     """Whether the item was changed, stayed as it is or was refused, its sku was found."""
     wanted = ["SKU-1050,14.50", "SKU-9,0.50", "SKU-77,1.00", *(f"GONE-{n},5" for n in range(7))]
@@ -133,6 +164,44 @@ def test_skus_of_a_list_that_match_no_item_are_counted_and_named(cli, found, sho
     assert (all_there["unmatched"]["skus"], "unmatched" in all_there["plan"]) == (0, False)
 
 
+def test_a_preview_prints_the_first_ten_targets_and_refusals_and_how_to_list_the_rest(cli, found, shop):
+    """ux 5.6: the output of a large plan"""
+    shop.execute("insert into shop.products (sku, price) select 'T' || n, 100 from generate_series(1, 1211) n")
+    shop.execute("insert into shop.products (sku, price) select 'U' || n, 4 from generate_series(1, 11) n")
+    given = ("rules", "preview", "summer.json", "--channel", "shop", "--app", "prices_app:hf")
+    done = cli(*given)
+    run_id = done.stderr.split("rules apply ")[1].split(" --plan ")[0]
+    lines = done.stdout.splitlines()
+
+    assert [line[0] for line in lines] == [*"~" * 10, " ", *"!" * 10, " ", "P"]
+    assert lines[10] == f"  … 1,203 more: holdfast rules targets {run_id}"
+    assert lines[21] == f"  … 2 more: holdfast rules targets {run_id} --refused"
+    run = found(*given)
+    assert (len(run["targets"]), len(run["refusals"]), run["counts"]["refused"]) == (10, 10, 12)
+    first = {"itemId": "SKU-77", "reason": "below_minimum", "currency": "EUR", "priceBefore": 400, "priceAfter": 320}
+    assert run["refusals"][0] == first | {"message": "below the minimum 3.50"}
+
+
+def test_a_failed_target_is_in_the_dead_letter_of_both_reports_until_it_is_dealt_with(cli, found, shop, dsn):
+    """A-70: `holdfast dlq` shows the targets of `rules.dlq_report`."""
+    run_id = found("rules", "preview", "summer.json", "--channel", "shop", "--app", "prices_app:hf", "--apply")[
+        "ruleRunId"
+    ]
+    shop.execute("update shop.products set price = 16 where sku = 'SKU-1050'")
+    work(dsn)
+    (failed,) = found("rules", "targets", run_id, "--status", "FAILED")["targets"]
+
+    (dead,) = found("dlq", "list")["steps"]
+    assert (dead["id"], dead["kind"], dead["run_id"]) == (failed["targetId"], "rules:shop", run_id)
+    (group,) = found("dlq", "report")["groups"]
+    assert (group["count"], group["kind"], group["sample_id"]) == (1, "rules:shop", failed["targetId"])
+    report = "select (rules.dlq_report() ->> 'total')::int"
+    assert shop.execute(report).fetchone() == (1,)
+    assert cli("dlq", "resolve", failed["targetId"], "--reason", "by hand").returncode == 0
+    assert found("dlq", "list")["steps"] == []
+    assert shop.execute(report).fetchone() == (0,)
+
+
 def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop, dsn):
     run = found("rules", "preview", "list.csv", "--channel", "shop", "--app", "prices_app:hf", "--apply")
     run_id = run["ruleRunId"]
@@ -141,6 +210,7 @@ def test_a_list_of_prices_is_applied_at_once_paused_and_stopped(cli, found, shop
     for verb, shown in (("pause", "QUEUED, paused"), ("resume", "QUEUED"), ("stop", "FAILED")):
         done = cli("rules", verb, run_id, "--reason", "look")
         assert (done.returncode, done.stdout) == (0, f"{run_id} {shown}\n")
+        assert shown in cli("rules", "show", run_id).stdout
     assert cli("rules", "apply", run_id, "--wait").returncode == 1
     assert [row["outcome"] for row in found("rules", "retry-all", run_id)] == ["queued"]
     assert work(dsn) == 1

@@ -135,6 +135,50 @@ def test_an_item_edited_by_hand_is_stale_and_never_overwritten(
     assert run.summary.status == "PARTIAL"
 
 
+@pytest.mark.parametrize("has_dsn", [False, True], ids=["own database", "another database"])
+def test_a_batch_is_compared_and_written_with_one_update(hf: Holdfast, shop: Connection[Any], has_dsn: bool) -> None:
+    """Also if some of its rows are stale or gone."""
+    shop.execute("create table shop.updates (id bigint generated always as identity)")
+    shop.execute(
+        "create function shop.count() returns trigger language plpgsql as "
+        "$$ begin insert into shop.updates default values; return null; end $$"
+    )
+    shop.execute("insert into shop.products select 'Q' || n, n from generate_series(1, 94) n")
+    place = Table("shop.products", key="sku", price="price", currency="EUR", dsn=hf.dsn if has_dsn else None)
+    hf.rules.channel("counted", place, batch=50)
+    run = hf.rules.preview(TENTH, channel="counted", apply=True)
+    shop.execute("update shop.products set price = 11 where sku = 'P1'")
+    shop.execute("delete from shop.products where sku = 'P2'")
+    shop.execute("create trigger counts after update on shop.products for each statement execute function shop.count()")
+    drain(hf)
+
+    assert (run.summary.counts["applied"], run.summary.counts["failed"]) == (98, 2)
+    assert shop.execute("select count(*) from shop.updates").fetchall() == [(2,)]
+
+
+def test_who_acts_by_the_handle_is_recorded(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
+    """Pauses, stops and retries name the person, as apply does."""
+    run = hf.rules.preview(TENTH, channel="shop").apply(actor="ann")
+    run.pause("look", actor="bob")
+    run.resume(actor="cat")
+    run.stop(actor="dan")
+    retried = run.retry_all(actor="eve")
+    asyncio.run(run.apause(actor="fay"))
+    run.resume()
+    shop.execute("delete from shop.products where sku = 'P3'")
+    drain(hf)
+    assert [each.outcome for each in run.retry_failed(actor="gus")] == ["queued"]
+
+    assert len(retried) == 6
+    by = "select event, actor from holdfast.run_changes where run_id = %s order by id"
+    changes = shop.execute(by, [run.id]).fetchall()
+    assert [(event, actor) for event, actor in changes if event in {"paused", "resumed", "stopped"}][:4] == [
+        ("paused", "bob"), ("resumed", "cat"), ("stopped", "dan"), ("paused", "fay")
+    ]  # fmt: skip
+    acted = "select distinct actor from holdfast.journal where run_id = %s and actor_kind in ('api', 'user')"
+    assert {"ann", "eve", "gus"} <= {actor for (actor,) in shop.execute(acted, [run.id])}
+
+
 def test_targets_are_chosen_by_item_or_number(hf: Holdfast, shop: Connection[Any], table: Table) -> None:
     """A-30: a target that was left out stays PREVIEW and is never sent."""
     run = hf.rules.preview(TENTH, channel="shop")
@@ -238,7 +282,8 @@ def test_items_of_the_callers_get_their_prices_from_the_channel(
         {"P1": 900},
         {"gone": "not_found", "P2": "item_invalid"},
     )
-    assert planned([item("P3", "1", "USD", tags=["sale"])]) == ({"P3": 2700}, {})
+    assert planned([item("P3", "1", "EUR", tags=["sale"])]) == ({"P3": 2700}, {})
+    assert planned([item("P3", "1", "USD", tags=["sale"])]) == ({}, {"P3": "currency_differs"})
     assert planned(table) == ({"P2": 1800, "P4": 3600, "P6": 5400}, {})
     with pytest.raises(BadInput):
         planned("items.csv")

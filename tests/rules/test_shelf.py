@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +16,10 @@ import structlog
 from psycopg import Connection
 
 from holdfast import Batch, Holdfast, RetryPolicy, log
-from holdfast.errors import Unavailable
+from holdfast.errors import BadInput, Unavailable
 from holdfast.rules import Item, Price, Rule, everything, percent
 from holdfast.rules.channel import ChannelCall, Health, Write, Wrote
+from holdfast.rules.table import Table
 from holdfast.testing import Clock, drain
 from kernel.steps import rescue, value
 
@@ -262,4 +264,63 @@ def test_the_correlation_id_of_each_run_reaches_its_calls_its_log_lines_and_its_
     with hf.rules._engine.connection() as connection:
         events = connection.execute("select rule_run_id, correlation_id from rules.events").fetchall()
     assert set(events) == {(run.id, each) for run, each in zip(runs, known, strict=True)}
-    assert runs[0].summary.metadata == {"correlationId": "c-1", "actor": "ann", "source": "console"}
+    own = {"correlationId": "c-1", "actor": "ann", "source": "console"}
+    assert runs[0].summary.metadata == own | {"itemsFrom": "a list"}
+
+
+@pytest.mark.one_server
+def test_a_call_has_targets_of_one_key_also_of_a_rollback_and_a_correction(hf: Holdfast, clock: Clock) -> None:
+    """The channel says which items may share a call."""
+    shelf = Shelf()
+    hf.rules.channel("shelf", shelf, batch=10, corrects=True, by=lambda item: f"odd\t{int(item.id[1:]) % 2}")
+    run = hf.rules.preview(TENTH, channel="shelf", apply=True)
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+
+    shelf.written.clear()
+    shelf.prices = {name: Price(77, None, "EUR") for name in shelf.prices}
+    check = run.reconcile(correct=True)
+    drain(hf)
+    (corrected,) = [each.correction_run_id for each in run.passes() if each.pass_id == check.id]
+    hf.rules.run(str(corrected)).apply()
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+
+    shelf.written.clear()
+    run.rollback(apply=True)
+    drain(hf)
+    assert sorted(shelf.written) == [["S1", "S3"], ["S2", "S4"]]
+    assert run.summary.status == "ROLLED_BACK"
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("key", [7, None, "k" * 401, "a\0b"])
+def test_a_key_that_is_no_short_text_is_refused(hf: Holdfast, key: Any) -> None:
+    hf.rules.channel("shelf", Shelf(), by=lambda _: key)
+
+    with pytest.raises(BadInput) as exc_info:
+        hf.rules.preview(TENTH, channel="shelf")
+    assert (exc_info.value.where, "S1" in exc_info.value.what) == ("by", True)
+
+
+@pytest.mark.one_server
+def test_targets_of_several_runs_in_one_transaction_are_logged_by_their_correlation_ids(
+    hf: Holdfast, db: Connection[Any], logged: StringIO
+) -> None:
+    """A-106: a table in Holdfast's own database writes them with one UPDATE."""
+    db.execute("create schema shop")
+    db.execute(
+        "create table shop.products as select 'P' || n as sku, 10::numeric as price from generate_series(1, 3) n"
+    )
+    db.execute("alter table shop.products add primary key (sku)")
+    hf.rules.channel("own", Table("shop.products", key="sku", price="price", currency="EUR"))
+    for items, correlation in ((["P1", "P3"], "c-1"), (["P2"], "c-2")):
+        hf.rules.preview(TENTH, channel="own", items=items, metadata={"correlationId": correlation}, apply=True)
+    drain(hf)
+
+    lines = map(json.loads, filter(None, logged.getvalue().splitlines()))
+    called = [line for line in lines if line["event"] == "channel.called"]
+    assert [(line["correlation_id"], line["targets"], line["failed"]) for line in called] == [
+        ("c-1", 2, 0), ("c-2", 1, 0)
+    ]  # fmt: skip
+    db.execute("drop schema shop cascade")

@@ -19,6 +19,7 @@ from holdfast.errors import BadDefinition, Rejected, Unavailable
 from holdfast.rules import Item, Price, Refusal
 from holdfast.rules.channel import Channel, ChannelCall, Write, registered
 from holdfast.rules.table import Table
+from holdfast.rules.table_sql import Statements
 
 CALL = ChannelCall(timeout=timedelta(seconds=20))
 MADE = """
@@ -29,7 +30,7 @@ create table shop.products (
   brand text, weight float8, currency text not null default 'EUR', note text not null default '');
 create table shop.log (sku text, price numeric, compare_at numeric);
 create table shop.whole (id bigint primary key, units bigint not null, was bigint);
-create table shop.loose (sku text, price numeric, double float8, stamp timestamptz unique, other int unique);
+create table shop.loose (sku text, price numeric, double float8, stamp timestamptz unique, other int unique not null);
 create function shop.note() returns trigger language plpgsql as
   $$ begin insert into shop.log values (new.sku, new.price, new.compare_at); return null; end $$;
 create trigger note after update on shop.products for each row execute function shop.note();
@@ -333,6 +334,50 @@ def test_random_writes_leave_what_a_model_says(shop: Connection[Any], table: Tab
 
         assert [each.effect for each in table.write(writes, CALL)] == expected
         assert {sku: euros(*map(units_of, row)) for sku, row in prices(shop).items()} == model
+
+
+MUTANTS = {  # what stands in the UPDATE of a table, and in its place
+    "no comparison with the price before": (b"t.\"price\" is not distinct from w.price_before", b"true", 2),
+    "no comparison with compare-at before": (b"t.\"compare_at\" is not distinct from w.compare_before", b"true", 1),
+    "no comparison of the currency": (b"t.\"currency\" = w.currency", b"true", 2),
+    "a price that is written though it is kept": (b"coalesce(w.price_after, t.\"price\")", b"w.price_after", 2),
+    "a compare-at price that is written though it is kept": (
+        b"case when w.sets_compare_at then w.compare_after else t.\"compare_at\" end", b"w.compare_after", 1),
+    "all are reported as written": (b"having count(*) < (select count(*) from wanted)", b"having false", 2),
+    "none is reported as other": (b"where s.place not in (select x.place from written x)", b"where false", 2),
+}  # fmt: skip
+STORIES = (
+    test_each_write_has_its_own_outcome, test_compare_at_alone_is_compared_and_written_alone,
+    test_another_currency_is_another_price, test_random_writes_leave_what_a_model_says,
+)  # fmt: skip
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_of_the_update_is_caught(
+    shop: Connection[Any], table: Table, monkeypatch: pytest.MonkeyPatch, mutant: tuple[bytes, bytes, int]
+) -> None:
+    """A-89: the UPDATE compares every column that the rule writes, and reports what it did."""
+    part, instead, times = mutant
+    written = Statements._write_sql
+    seen = []
+
+    def mutated(self: Statements, *, with_compare_at: bool) -> bytes:
+        text = written(self, with_compare_at=with_compare_at)
+        seen.append(part in text)
+        return text.replace(part, instead)
+
+    monkeypatch.setattr(Statements, "_write_sql", mutated)
+    caught = []
+    for story in STORIES:
+        shop.execute(MADE)
+        try:
+            story(shop, table)
+        except (AssertionError, IndexError):
+            caught.append(story.__name__)
+
+    assert sum(seen) == times
+    assert caught
 
 
 def units_of(amount: Any) -> int | None:

@@ -35,6 +35,9 @@ OF_RUNS: list[tuple[str, str, Callable[[RuleRun], Any]]] = [
     ("first", str(2**40), lambda run: run.apply(first=2**40)),
     ("plan", "12345678", lambda run: run.apply(plan=12345678)),  # type: ignore[arg-type]
     ("actor", "5", lambda run: run.apply(actor=5)),  # type: ignore[arg-type]
+    ("actor", "5", lambda run: run.pause(actor=5)),  # type: ignore[arg-type]
+    ("actor", "5", lambda run: run.retry_failed(actor=5)),  # type: ignore[arg-type]
+    ("actor", "5", lambda run: run.retry_all(actor=5)),  # type: ignore[arg-type]
     ("force", "P1", lambda run: run.rollback(force="P1")),
     ("classes", "TIMEOUT", lambda run: run.retry_failed(classes="TIMEOUT")),
     ("status", "applied", lambda run: list(run.targets("applied"))),
@@ -53,6 +56,7 @@ OF_CHANNELS: list[tuple[str, str, dict[str, Any]]] = [
     ("rate_limit_retry", "no", {"rate_limit_retry": "no"}),
     ("errors", "[1]", {"errors": [1]}),
     ("corrects", "yes", {"corrects": "yes"}),
+    ("by", "product", {"by": "product"}),
 ]
 OF_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("key", "''", {"key": ""}),

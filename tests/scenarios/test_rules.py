@@ -16,7 +16,7 @@ from holdfast.rules.table import Table
 from holdfast.testing import drain
 from scenarios.crew import HERE, Crew, Database, until
 from scenarios.proof import Proof
-from scenarios.sales_places import PLACES, SHORT, Place
+from scenarios.sales_places import LOST, PLACES, READS, SHORT, Place
 
 KILLED = -signal.SIGKILL
 ITEMS = 12  # of each place: three calls
@@ -71,7 +71,12 @@ def made(database: Database, places: tuple[Place, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "places", [pytest.param(SHORT, id="some"), pytest.param(PLACES, id="all", marks=pytest.mark.long)]
+    "places",
+    [
+        pytest.param(SHORT, id="some"),
+        pytest.param(PLACES, id="all", marks=pytest.mark.long),
+        pytest.param(READS, id="between claim and call", marks=pytest.mark.long),
+    ],
 )
 def test_a_worker_killed_at_any_place_of_an_apply_leaves_one_effect_per_target(
     crew: Crew, database: Database, proof: Proof, places: tuple[Place, ...]
@@ -98,6 +103,33 @@ def test_a_worker_killed_at_any_place_of_an_apply_leaves_one_effect_per_target(
     assert [run.summary.counts["applied"] for run in runs.values()] == [ITEMS] * len(places)
     ledger = database.value("select count(*)::int from rules.price_changes")
     assert ledger == ITEMS * len(places)
+    assert database.rows("select * from holdfast.violations()") == []
+    hf.close()
+
+
+@pytest.mark.parametrize("side", [pytest.param("before", marks=pytest.mark.long), "after"])
+def test_a_worker_killed_while_it_reads_a_table_back_leaves_targets_that_a_retry_settles(
+    crew: Crew, database: Database, side: str
+) -> None:
+    """A-33, A-67, R11: the kill uses up the last try, and nobody knows what was written until it is read."""
+    made(database, (LOST,))
+    hf = Holdfast(database.dsn)
+    run = previewed(hf, LOST).apply()
+    queue = ("--queue", f"rules:{LOST.channel}")
+    killed = crew.hire(*queue, app="sales", failpoint=f"{side}_read_back:kill9")
+    assert killed.exit_code() == KILLED
+
+    crew.hire(*queue, app="sales")
+    until(lambda: run.summary.status in {"PARTIAL", "FAILED"}, "the run ended without the targets of that call")
+    unknown = [target.item_id for target in run.targets("FAILED")]
+    assert 1 <= len(unknown) == run.summary.counts["unknown"]
+    assert [each.outcome for each in run.retry_failed()] == ["queued"] * len(unknown)
+    until(lambda: run.summary.status == "APPLIED", "the retry read what is there")
+
+    assert run.summary.counts["applied"] == ITEMS
+    assert database.value("select count(*)::int from sales.log") == ITEMS
+    assert database.value("select count(*)::int from sales.products where price = 9") == ITEMS
+    assert database.value("select count(*)::int from rules.price_changes") == ITEMS
     assert database.rows("select * from holdfast.violations()") == []
     hf.close()
 

@@ -20,7 +20,7 @@ from holdfast.kernel.call import Call, Executor, check_names, check_tenant
 from holdfast.kernel.schedule_calls import Missed
 from holdfast.rules import calls, clock, reconcile
 from holdfast.rules.apply import RETRIES, handler_of
-from holdfast.rules.channel import Channel, ChannelCall, Registered, channels_of, registered
+from holdfast.rules.channel import Channel, ChannelCall, KeyOf, Registered, channels_of, registered
 from holdfast.rules.chosen import LONGEST_ITEM, check_metadata, check_most
 from holdfast.rules.handle import RuleRun, by_id
 from holdfast.rules.language.read_json import from_json
@@ -28,7 +28,7 @@ from holdfast.rules.language.rule import Rule
 from holdfast.rules.language.write_json import to_json
 from holdfast.rules.pass_handle import PriceChangeRow, history
 from holdfast.rules.preview import Request, evaluated, stored
-from holdfast.rules.sources import Source, items_of
+from holdfast.rules.sources import ITEMS_FROM, Source, items_of, origin_of
 from holdfast.rules.table import Table
 from holdfast.rules.treatment import Treatment, table_of
 from holdfast.spelling import checks_options, did_you_mean
@@ -62,6 +62,7 @@ class Rules:
         channel: Channel,
         *,
         batch: int = BATCH,
+        by: KeyOf | None = None,
         request_timeout: Duration | None = None,
         target_timeout: Duration | None = None,
         retry: RetryPolicy | None = None,
@@ -80,7 +81,8 @@ class Rules:
         """Register a channel: `hf.rules.channel("shop", Table("products", key="sku", …))`.
 
         It gets the queue `rules:shop`, which its workers serve, and the limit of the same name (`concurrency`, `rate`,
-        `per` and `burst`, as in `hf.limit`). `batch`: the most targets that one call sends. `request_timeout`: when a
+        `per` and `burst`, as in `hf.limit`). `batch`: the most targets that one call sends. `by`: only
+        targets of one key share a call, as in `by=lambda item: item.fields["product"]`. `request_timeout`: when a
         call is given up and retried, by default 10 s. `target_timeout`: when a target that is called alone fails, by
         default 60 s. `retry`: by default three retries, after 2, 4 and 8 s. `rate_limit_retry`: the delays after rate
         limits without Retry-After, by default 16, 32 and 64 s; with `charge_rate_limits=False` they use no tries. The
@@ -95,7 +97,7 @@ class Rules:
         known = registered(
             name, channel, batch=batch, request_timeout=request_timeout, target_timeout=target_timeout,
             errors=table_of(errors), charges_rate_limits=charge_rate_limits, has_own_policy=bool(rate_limit_retry),
-            settles_within=settles_within, corrects=corrects,
+            settles_within=settles_within, corrects=corrects, by=by,
         )  # fmt: skip
         if name in self._channels:
             raise BadDefinition(f"channel {name} is registered twice", where="name", next="give it another name")
@@ -163,10 +165,12 @@ class Rules:
         """
         known = self._known(channel)
         check_metadata(metadata)
+        if items is not None:  # whoever plans the run again must not take the channel's whole list instead
+            metadata = {**(metadata or {}), ITEMS_FROM: origin_of(items)}
         request = _request(rule, known, source=source, metadata=metadata, project_id=project_id, expires_in=expires_in,
                            parent=parent, key=key, actor=actor, tenant=tenant)  # fmt: skip
         call = ChannelCall(known.request_timeout, (metadata or {}).get("correlationId"))
-        with evaluated(request.rule, items_of(items, known.channel, call)) as verdicts:
+        with evaluated(request.rule, items_of(items, known.channel, call), known.by) as verdicts:
             with suppress(PermissionMissing):  # a producer may not: then a worker has to have registered it
                 for definition in (*self._handlers[channel].definitions(), _definition(known)):
                     self._engine.make(definition)

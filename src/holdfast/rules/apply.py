@@ -61,27 +61,22 @@ def _function(registered: Registered) -> Callable[..., list[Any]]:
     def apply(batch: Batch, targets: list[dict[str, Any]]) -> list[Any]:
         made = without_write(registered, batch, targets)
         due = [place for place in range(len(targets)) if place not in made]
-        for correlation, places in _correlated(registered, targets, due).items():
-            own = Try(registered, batch, targets, places).outcomes()
-            failed = sum(type(each) in {Retry, Fail} for each in own)
-            batch.log.info("channel.called", channel=registered.name, correlation_id=correlation, targets=len(own),
+        correlated = _correlated(targets, due)
+        # All targets of a channel `in_transaction` are written in one transaction, so they are one call.
+        for places in [due] if due and registered.channel.in_transaction else correlated.values():
+            made.update(zip(places, Try(registered, batch, targets, places).outcomes(), strict=True))
+        for correlation, places in correlated.items():
+            failed = sum(type(made[place]) in {Retry, Fail} for place in places)
+            batch.log.info("channel.called", channel=registered.name, correlation_id=correlation, targets=len(places),
                            failed=failed)  # fmt: skip
-            made.update(zip(places, own, strict=True))
         return [conflict_of(target, made[place]) for place, target in enumerate(targets)]
 
     apply.__name__ = apply.__qualname__ = f"apply to {registered.name}"
     return apply
 
 
-def _correlated(
-    registered: Registered, targets: Sequence[Mapping[str, Any]], due: Sequence[int]
-) -> dict[str | None, list[int]]:
-    """Return the places of the targets of each call, by correlation id: a call carries one.
-
-    All targets of a channel `in_transaction` are written in one transaction, so they are one call.
-    """
-    if due and registered.channel.in_transaction:
-        return {targets[due[0]].get("correlation_id"): list(due)}
+def _correlated(targets: Sequence[Mapping[str, Any]], due: Sequence[int]) -> dict[str | None, list[int]]:
+    """Return the places of targets by correlation id: a call carries one, and each has its line in the log."""
     places: dict[str | None, list[int]] = {}
     for place in due:
         places.setdefault(targets[place].get("correlation_id"), []).append(place)

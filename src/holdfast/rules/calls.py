@@ -18,6 +18,10 @@ COPY_TARGETS = (
     "copy pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after, "
     "writes_price, writes_compare_at) from stdin"
 )
+COPY_KEYED_TARGETS = (
+    "copy pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after, "
+    "writes_price, writes_compare_at, batch_key) from stdin"
+)
 COPY_REFUSALS = (
     "copy pg_temp.staged_refusals (item_id, reason, message, currency, price_before, price_after) from stdin"
 )

@@ -33,6 +33,7 @@ _PARTS = ("kind", "compares", "in_transaction", "about", "items", "read", "write
 LONGEST_SETTLING = timedelta(minutes=4)
 MOST = 10_000  # targets of one call
 LONGEST_NAME = 100
+KeyOf = Callable[[Item], str]  # only targets of one key share a call
 _OF_APPS: WeakKeyDictionary[Registry, dict[str, Registered]] = WeakKeyDictionary()
 
 
@@ -142,6 +143,7 @@ class Registered:
     rate_limit_policy: str = RATE_LIMIT_POLICY
     settles_within: timedelta = timedelta(0)
     corrects: bool = False
+    by: KeyOf | None = None
 
     @property
     def place(self) -> str:
@@ -179,6 +181,7 @@ def registered(
     has_own_policy: bool = False,
     settles_within: Duration | None = None,
     corrects: bool = False,
+    by: KeyOf | None = None,
 ) -> Registered:
     """Check a channel and its settings."""
     check_names([("channel", name)], LONGEST_NAME)
@@ -208,9 +211,12 @@ def registered(
     for option, given in (("corrects", corrects), ("charge_rate_limits", charges_rate_limits)):
         if not isinstance(given, bool):
             raise BadDefinition(f"{option} must be True or False, got {given!r:.40}", where=option, next="use True")
+    if by is not None and not callable(by):
+        raise BadDefinition(f"by must be a function of an item, got {by!r:.40}", where="by",
+                            next='use by=lambda item: item.fields["product"]')  # fmt: skip
     policy = f"{RATE_LIMIT_POLICY}:{name}" if has_own_policy else RATE_LIMIT_POLICY
     return Registered(name, channel, batch, request, target, errors or {}, charges_rate_limits, policy, settles,
-                      corrects)  # fmt: skip
+                      corrects, by)  # fmt: skip
 
 
 def _has(channel: Channel, part: str) -> bool:

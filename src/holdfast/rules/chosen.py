@@ -76,8 +76,9 @@ def check_most(most: Any) -> None:
         raise BadInput(f"most must be a whole number of 1 or more, got {most!r:.60}", where="most", next="use 100")
 
 
-def check_classes(classes: Any) -> None:
-    """Raise BadInput for one class of errors instead of a list."""
+def check_retry(classes: Any, actor: str | None) -> None:
+    """Raise BadInput unless classes are a list of known ones, and the actor can be a name."""
+    check_names([("actor", actor)])
     if isinstance(classes, str):
         raise BadInput(f"classes must be a list, got {classes!r:.60}", where="classes", next=f"use [{classes!r:.60}]")
 

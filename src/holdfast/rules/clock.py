@@ -142,7 +142,7 @@ def _planned(
     call = ChannelCall(registered.request_timeout, str(ctx.step_id), before_page=lambda: ctx.charge(registered.place))
     try:
         items = items_of(None, registered.channel, call)
-        with evaluated(_uncapped(rule), items) as verdicts, connections() as connection:
+        with evaluated(_uncapped(rule), items, registered.by) as verdicts, connections() as connection:
             return stored(connection, verdicts, request).run_id
     except RateLimited as error:
         raise Snooze(error.retry_after or BUSY_FOR, pause=registered.place) from error

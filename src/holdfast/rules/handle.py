@@ -17,7 +17,7 @@ from holdfast.kernel.run_handle import RunHandle
 from holdfast.rules import calls, clock_calls, reads, reconcile_calls, rollback
 from holdfast.rules.calls import RetriedTarget
 from holdfast.rules.channel import AppExecutor, Registered, channels_of
-from holdfast.rules.chosen import Chosen, check_apply, check_classes, check_status, checked_run_id, numbers
+from holdfast.rules.chosen import Chosen, check_apply, check_retry, check_status, checked_run_id, numbers
 from holdfast.rules.language.explain import Explanation
 from holdfast.rules.pass_handle import MismatchRow, PassHandle, ReconciliationRow, mismatches, passes_of
 from holdfast.rules.plan import explained
@@ -225,14 +225,15 @@ class RuleRun(RunHandle[RuleRunRow]):
         without: Chosen | None = None,
         classes: Sequence[str] | None = None,
         reason: str | None = None,
+        actor: str | None = None,
     ) -> list[RetriedTarget]:
         """Retry failed targets with a fresh budget; return for each whether it was queued or skipped, and why.
 
         A stale target is skipped: it needs a new preview. `classes` chooses by the class of the error.
         """
-        check_classes(classes)
+        check_retry(classes, actor)
         call = calls.retry_failed(self._id, only=self._numbers(only), without=self._numbers(without, "without"),
-                                  classes=classes, reason=checked_reason(reason))  # fmt: skip
+                                  classes=classes, reason=checked_reason(reason), actor=actor)  # fmt: skip
         return self._executor.make(call)
 
     async def aretry_failed(
@@ -242,21 +243,21 @@ class RuleRun(RunHandle[RuleRunRow]):
         without: Chosen | None = None,
         classes: Sequence[str] | None = None,
         reason: str | None = None,
+        actor: str | None = None,
     ) -> list[RetriedTarget]:
         """Retry failed targets, as `retry_failed` does."""
-        check_classes(classes)
-        chosen = await asyncio.to_thread(lambda: (self._numbers(only), self._numbers(without, "without")))
-        call = calls.retry_failed(self._id, only=chosen[0], without=chosen[1], classes=classes,
-                                  reason=checked_reason(reason))  # fmt: skip
-        return await self._executor.amake(call)
+        return await asyncio.to_thread(
+            lambda: self.retry_failed(only=only, without=without, classes=classes, reason=reason, actor=actor)
+        )
 
-    def retry_all(self, reason: str | None = None) -> list[RetriedTarget]:
+    def retry_all(self, reason: str | None = None, *, actor: str | None = None) -> list[RetriedTarget]:
         """Retry everything that was not applied, including targets that were never tried."""
-        return self._executor.make(calls.retry_all(self._id, checked_reason(reason)))
+        check_retry(None, actor)
+        return self._executor.make(calls.retry_all(self._id, checked_reason(reason), actor))
 
-    async def aretry_all(self, reason: str | None = None) -> list[RetriedTarget]:
+    async def aretry_all(self, reason: str | None = None, *, actor: str | None = None) -> list[RetriedTarget]:
         """Retry everything, as `retry_all` does."""
-        return await self._executor.amake(calls.retry_all(self._id, checked_reason(reason)))
+        return await asyncio.to_thread(self.retry_all, reason, actor=actor)
 
     def _numbers(self, chosen: Chosen | None, where: str = "only") -> list[int] | None:
         """Return targets by their numbers; texts are ids of items."""
@@ -272,9 +273,8 @@ class RuleRun(RunHandle[RuleRunRow]):
 
     def _cancel(self, reason: str | None) -> Plan[None]:  # noqa: ARG002
         yield from ()
-        raise WrongState(
-            f"rule run {self._id} cannot be cancelled", where=str(self._id), next="end it with stop(), or pause() it"
-        )
+        raise WrongState(f"rule run {self._id} cannot be cancelled", where=str(self._id),
+                         next="end it with stop(), or pause() it")  # fmt: skip
 
     def _resolve(self, reason: str | None, result: Any) -> Plan[None]:  # noqa: ARG002 - targets have no result
         targets = [0]

@@ -14,7 +14,6 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from psycopg import Connection
-from psycopg.errors import UniqueViolation
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
@@ -24,8 +23,10 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
 from holdfast.rules import calls
+from holdfast.rules.channel import KeyOf
 from holdfast.rules.language.evaluate import Change, Refusal, Unchanged, evaluator
-from holdfast.rules.language.items import Item
+from holdfast.rules.language.items import LONGEST_ID, Item, ItemRefused, check_item
+from holdfast.rules.language.money import LARGEST_AMOUNT
 from holdfast.rules.language.rule import Rule
 from holdfast.rules.language.write_json import to_json
 
@@ -34,6 +35,8 @@ IN_MEMORY = 4_000_000  # bytes of a spool; beyond them it is a file
 FLUSH_AFTER = 2_000  # lines
 BLOCK = 262_144
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": None})
+LONGEST_KEY = 400  # characters of a key that targets share calls by
+_TAGS = (tuple, frozenset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,12 @@ class Spool:
 class Evaluated:
     """The result of a rule on many items: targets and refusals as spools, everything else as counts."""
 
-    def __init__(self, rule: Rule, stack: ExitStack) -> None:
+    def __init__(self, rule: Rule, stack: ExitStack, by: KeyOf | None = None) -> None:
         self._rule = rule
+        self._by = by
         self._evaluate = evaluator(rule)
-        self._flags = f"{'t' if rule.writes_price else 'f'}\t{'t' if rule.writes_compare_at else 'f'}\n"
+        self._flags = f"{'t' if rule.writes_price else 'f'}\t{'t' if rule.writes_compare_at else 'f'}"
+        self.copy_targets = calls.COPY_TARGETS if by is None else calls.COPY_KEYED_TARGETS
         self.targets = Spool(stack)
         self.refusals = Spool(stack)
         self.unchanged = 0
@@ -100,7 +105,8 @@ class Evaluated:
     def take(self, items: Iterator[Item | Refusal]) -> None:
         """Evaluate all items."""
         most = self._rule.guard.most_targets
-        for item in self._matched(items) if self._unmatched else items:
+        sound = _checked(items)
+        for item in self._matched(sound) if self._unmatched else sound:
             verdict = item if isinstance(item, Refusal) else self._evaluate(item)
             if type(verdict) is Change:
                 self._add_target(verdict)
@@ -126,9 +132,10 @@ class Evaluated:
     def _add_target(self, change: Change) -> None:
         item, before, after = change
         was, now = before.compare_at, after.compare_at
+        key = "" if self._by is None else _key(self._by, item)
         self.targets.add(
             f"{_text(item.id)}\t{before.currency}\t{before.unit_amount}\t{after.unit_amount}\t"
-            f"{chr(92) + 'N' if was is None else was}\t{chr(92) + 'N' if now is None else now}\t{self._flags}"
+            f"{chr(92) + 'N' if was is None else was}\t{chr(92) + 'N' if now is None else now}\t{self._flags}{key}\n"
         )
 
     def _add_refusal(self, refusal: Refusal) -> None:
@@ -144,6 +151,43 @@ class Evaluated:
         self.refusals.add("\t".join("\\N" if value is None else str(value) for value in values) + "\n")
 
 
+def _checked(items: Iterator[Any]) -> Iterator[Item | Refusal]:
+    """Return the items; one that a channel made wrongly is a refusal."""
+    for item in items:
+        if type(item) is Refusal or (type(item) is Item and _is_sound(item)):
+            yield item
+            continue
+        try:
+            check_item(item)
+        except ItemRefused as error:
+            yield Refusal(error.item_id, error.reason, error.what)
+        else:
+            yield item
+
+
+def _is_sound(item: Item) -> bool:
+    """Return whether an item is certainly right, by a glance: `check_item`, which names what is wrong, is slow."""
+    item_id, price, currency, compare_at, cost, sku, tags, fields = item
+    return (
+        type(item_id) is str and item_id.isprintable() and 0 < len(item_id) <= LONGEST_ID and item_id != "*"
+        and type(price) is int and -LARGEST_AMOUNT <= price <= LARGEST_AMOUNT
+        and type(currency) is str
+        and (compare_at is None or (type(compare_at) is int and -LARGEST_AMOUNT <= compare_at <= LARGEST_AMOUNT))
+        and (cost is None or (type(cost) is int and -LARGEST_AMOUNT <= cost <= LARGEST_AMOUNT))
+        and (sku is None or type(sku) is str)
+        and type(tags) in _TAGS and type(fields) is dict
+    )  # fmt: skip
+
+
+def _key(by: KeyOf, item: Item) -> str:
+    """Return the column that says which targets share calls."""
+    key: Any = by(item)
+    if not isinstance(key, str) or len(key) > LONGEST_KEY or "\0" in key:
+        raise BadInput(f"by must return text of at most {LONGEST_KEY} characters, got {key!r:.60} for {item.id}",
+                       where="by", next="group items by a shorter field")  # fmt: skip
+    return f"\t{_text(key)}"
+
+
 def _text(value: str) -> str:
     return value if value.isalnum() else value.translate(_ESCAPES)
 
@@ -154,10 +198,10 @@ def _stored(units: int | None) -> int | None:
 
 
 @contextmanager
-def evaluated(rule: Rule, items: Iterator[Item | Refusal]) -> Iterator[Evaluated]:
-    """Evaluate a rule on all items; the spools live as long as the block."""
+def evaluated(rule: Rule, items: Iterator[Item | Refusal], by: KeyOf | None = None) -> Iterator[Evaluated]:
+    """Evaluate a rule on all items; the spools live as long as the block. Targets of one key `by` share calls."""
     with ExitStack() as stack:
-        verdicts = Evaluated(rule, stack)
+        verdicts = Evaluated(rule, stack, by)
         verdicts.take(items)
         yield verdicts
 
@@ -167,35 +211,21 @@ def stored(connection: Connection[Any], verdicts: Evaluated, request: Request, *
     with within(connection, PATIENCE), connection.transaction():
         db.run(connection, calls.stage_targets(request.channel, request.tenant))
         with connection.cursor() as cursor:
-            for statement, spool in ((calls.COPY_TARGETS, verdicts.targets), (calls.COPY_REFUSALS, verdicts.refusals)):
+            for statement, spool in (
+                (verdicts.copy_targets, verdicts.targets),
+                (calls.COPY_REFUSALS, verdicts.refusals),
+            ):
                 if spool.count:
                     with cursor.copy(statement) as copy:
                         for block in spool.blocks():
                             copy.write(block)
                             connection.wait(_sent(connection.pgconn))
-        try:
-            preview = db.run(connection, _take(request, verdicts))[0]
-        except BadInput as error:
-            raise _named(error, verdicts.targets) from error
+        preview = db.run(connection, _take(request, verdicts))[0]
         if apply:
             db.run(connection, calls.apply(preview.run_id, actor=request.actor))
         failpoint("before_preview_commit")
     failpoint("after_preview_commit")
     return preview
-
-
-def _named(error: BadInput, targets: Spool) -> BadInput:
-    """Return the error for an item that is there twice with its name, which the database withholds, or as it is."""
-    cause = error.__cause__
-    if not isinstance(cause, UniqueViolation) or cause.diag.constraint_name != "target_items":
-        return error
-    seen: set[bytes] = set()
-    for line in b"".join(targets.blocks()).splitlines():
-        item = line.partition(b"\t")[0]
-        if item in seen:
-            return BadInput(f"item {item.decode()} is there twice", where="items", next="list each item once")
-        seen.add(item)
-    return error
 
 
 def _sent(pgconn: PGconn) -> Generator[Wait, Ready | int, None]:

@@ -26,7 +26,8 @@ from holdfast.rules.rows import (
 _NUMBER = re.compile("[0-9]{1,18}")
 _RUN: LiteralString = """
 select id, tenant_id, project_id, rule_id, rule_version, channel, source, status, metadata, plan_hash, expires_at,
-       counts, error, reason, created_at, queued_at, started_at, finished_at, parent_run_id, plan
+       counts, error, reason, created_at, queued_at, started_at, finished_at, parent_run_id, plan,
+       halt, expires_at <= holdfast.clock() as is_expired
   from rules.rule_runs
 """
 # A target is read by its number, whatever the statistics say: `offset 0` keeps the planner from reading a whole run and
@@ -208,13 +209,15 @@ def channels(connection: Connection[Any]) -> list[ChannelRow]:
     return query(connection, Query(text, ChannelRow, {}))
 
 
-def rules(connection: Connection[Any], name: str | None = None) -> list[RuleRow]:
-    """Return the rules as they are defined now."""
+def rules(connection: Connection[Any], name: str | None = None, tenant: str | None = None) -> list[RuleRow]:
+    """Return the rules as they are defined now, of one tenant or of all that the login may see."""
     text: LiteralString = """
     select rule_id, tenant_id, version, definition, defined_at, defined_by
-      from rules.rule_list where %(name)s::text is null or rule_id = %(name)s order by rule_id, tenant_id
+      from rules.rule_list
+     where (%(name)s::text is null or rule_id = %(name)s) and (%(tenant)s::text is null or tenant_id = %(tenant)s)
+     order by rule_id, tenant_id
     """
-    return query(connection, Query(text, RuleRow, {"name": name}))
+    return query(connection, Query(text, RuleRow, {"name": name, "tenant": tenant}))
 
 
 def difference(connection: Connection[Any], old: UUID, new: UUID) -> Difference:

@@ -35,6 +35,8 @@ class RuleRunRow:
     finished_at: datetime | None
     parent_run_id: UUID | None
     plan: dict[str, Any]
+    halt: str | None  # first, paused or stopped
+    is_expired: bool  # whether the plan cannot be applied any more
 
     @property
     def sums(self) -> dict[str, Decimal]:
@@ -56,14 +58,25 @@ class RuleRunRow:
         return dict(self.plan.get("unmatched", {"skus": 0, "first": []}))
 
     @property
+    def remark(self) -> str | None:
+        """What its status does not say of it now: paused, stopping or expired."""
+        match self.status:
+            case "PREVIEW":
+                return "expired" if self.is_expired else None
+            case "QUEUED" | "APPLYING" if self.halt is not None:
+                return {"first": "paused after its first targets", "stopped": "stopping"}.get(self.halt, self.halt)
+            case _:
+                return None
+
+    @property
     def actions(self) -> list[str]:
         """What can be done with it now."""
         failed, left = self.counts["failed"], self.counts["left"]
         match self.status:
             case "PREVIEW":
-                return ["apply"]
+                return [] if self.is_expired else ["apply"]
             case "QUEUED" | "APPLYING":
-                return ["pause", "resume", "stop"]
+                return [] if self.halt == "stopped" else ["pause" if self.halt is None else "resume", "stop"]
             case "PARTIAL" | "FAILED":
                 retries = [*(["retry_failed"] if failed else []), *(["retry_all"] if failed or left else [])]
                 return [*retries, *(["rollback", "reconcile"] if self.status == "PARTIAL" else [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
@@ -43,11 +43,11 @@ class Lends(Protocol):
 class Table:
     """A table whose rows are items: `Table("shop.products", key="sku", price="price", currency="EUR")`.
 
-    `key` is a unique column of text, whole numbers or UUIDs. Amounts are numeric, or with `minor_units=True` whole
-    minor units. `currency` is a code, or `currency_column` names the column that has it. `compare_at`, `cost` and
-    `tags` (text[]) name columns as well; `fields` lists columns that rules may select by. `dsn` names another database,
-    best as `Env("SHOP_DSN")`. Without it the table is in Holdfast's own, and a price changes in the transaction that
-    stores its outcome: exactly once.
+    `key` is a unique column of text, whole numbers or UUIDs that is not null; an id must be written as the key is.
+    Amounts are numeric, or with `minor_units=True` whole minor units. `currency` is a code, or `currency_column` names
+    the column that has it. `compare_at`, `cost` and `tags` (text[]) name columns as well; `fields` lists columns that
+    rules may select by. `dsn` names another database, best as `Env("SHOP_DSN")`. Without it the table is in Holdfast's
+    own, and a price changes in the transaction that stores its outcome: exactly once.
     """
 
     kind = "table"
@@ -120,11 +120,14 @@ class Table:
 
     def read(self, ids: Sequence[str], call: ChannelCall) -> Mapping[str, Price | Refusal]:
         """Read the prices of items."""
+        found: dict[str, Price | Refusal] = {}
         with self._connection(call) as connection:
             statements = self._checked(connection)
-            known = [item_id for item_id in ids if _is_key(item_id, statements.key_type)]
-            rows = statements.read(connection, known)
-        found: dict[str, Price | Refusal] = {}
+            keys = {item_id: _key(item_id, statements.key_type) for item_id in ids}
+            rows = statements.read(connection, [item_id for item_id, key in keys.items() if item_id == key])
+        for item_id, key in keys.items():
+            if key not in {None, item_id}:  # an item has one id, or two targets could be the same row
+                found[item_id] = Refusal(item_id, "item_invalid", f"write the key as the table does: {key}")
         for item_id, price, compare_at, currency in rows:
             try:
                 found[item_id] = self._price(item_id, price, compare_at, currency)
@@ -175,7 +178,7 @@ class Table:
     def _written(self, connection: Connection[Any], statements: Statements, writes: Sequence[Write]) -> list[Wrote]:
         key_type = statements.key_type
         found = [_NOT_FOUND] * len(writes)
-        places = [place for place, write in enumerate(writes) if _is_key(write.item_id, key_type)]
+        places = [place for place, write in enumerate(writes) if _key(write.item_id, key_type) == write.item_id]
         if statements.may_round:
             rounded = {place: sentence for place in places if (sentence := statements.rounded(writes[place]))}
             places = [place for place in places if place not in rounded]
@@ -222,9 +225,8 @@ class Table:
             return Refusal(item_id, error.reason, error.what)
         values = dict(zip(self._columns.fields, map(_field, fields), strict=True)) if fields else {}
         own = item_id if sku is None else str(sku)
-        return Item(
-            item_id, shown.unit_amount, shown.currency, shown.compare_at, exact_cost, own, tuple(tags or ()), values
-        )
+        return Item(item_id, shown.unit_amount, shown.currency, shown.compare_at, exact_cost, own, tuple(tags or ()),
+                    values)  # fmt: skip
 
     def _price(self, item_id: str, price: Any, compare_at: Any, currency: str | None) -> Price:
         code = self._currency if self._currency is not None else (currency or "").strip()
@@ -268,14 +270,13 @@ class Table:
             raise _translated(error, self.table) from error
 
 
-def _is_key(item_id: str, key_type: str) -> bool:
-    """Return whether an id can be a key of that type; others are not in the table."""
-    if key_type == "uuid":
-        try:
-            return bool(UUID(item_id))
-        except ValueError:
-            return False
-    return key_type == "text" or _DIGITS.fullmatch(item_id) is not None
+def _key(item_id: str, key_type: str) -> str | None:
+    """Return an id as PostgreSQL writes a key of that type; None if it cannot be one, so that the table has no such."""
+    with suppress(ValueError):
+        if key_type == "uuid":
+            return str(UUID(item_id))
+        return item_id if key_type == "text" else str(int(item_id)) if _DIGITS.fullmatch(item_id) else None
+    return None
 
 
 def _field(value: Any) -> Any:

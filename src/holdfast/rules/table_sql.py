@@ -29,7 +29,8 @@ _FOUND: LiteralString = """
 select a.attname::text, format_type(a.atttypid, null), format_type(a.atttypid, a.atttypmod),
        exists (select from pg_index i
                 where i.indrelid = a.attrelid and i.indisunique and i.indisvalid and i.indpred is null
-                  and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
+                  and i.indnkeyatts = 1 and i.indkey[0] = a.attnum),
+       a.attnotnull
   from pg_attribute a
  where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
 """
@@ -76,7 +77,7 @@ class Fitting(NamedTuple):
 def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool) -> Fitting:
     """Look at the table; raise BadDefinition unless it has its columns, of fitting types."""
     rows = connection.execute(_FOUND, [columns.named]).fetchall()
-    columns_of = {name: (kind, is_unique) for name, kind, _, is_unique in rows}
+    columns_of = {name: (kind, is_unique) for name, kind, _, is_unique, _ in rows}
     if not columns_of:
         raise BadDefinition(
             f"there is no table {columns.named}", where="table", next="check its name and the search_path"
@@ -88,6 +89,9 @@ def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool
         )
     if not is_unique:
         raise BadDefinition(f"the key {columns.key} is not unique", where="key", next="add a unique index on it alone")
+    if not all(is_not_null for name, *_, is_not_null in rows if name == columns.key):
+        raise BadDefinition(f"the key {columns.key} may be null", where="key",
+                            next=f"alter table {columns.named} alter column {columns.key} set not null")  # fmt: skip
     amounts = _WHOLE if is_minor else ("numeric", *_WHOLE)
     for what, name, kinds in (
         ("price", columns.price, amounts),
@@ -103,7 +107,7 @@ def check_table(connection: Connection[Any], columns: Columns, *, is_minor: bool
             )
     for name in columns.fields:
         _column(columns_of, name, "fields")
-    full = {name: full_kind for name, _, full_kind, _ in rows}
+    full = {name: full_kind for name, _, full_kind, *_ in rows}
     amount_columns = [] if is_minor else [name for name in (columns.price, columns.compare_at) if name is not None]
     decimals = {name: places for name in amount_columns if (places := _decimals(full[name])) is not None}
     return Fitting(_KEYS[kind], decimals)

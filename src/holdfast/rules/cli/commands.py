@@ -24,10 +24,12 @@ from holdfast.rules.cli.parts import (
     parse_run,
     plan_line,
     print_lines,
+    refusal_document,
     refusal_line,
     run_document,
     signs,
     status_cell,
+    status_text,
     target_document,
     target_line,
     unmatched_lines,
@@ -135,7 +137,7 @@ def show(run: RunId, *, as_json: AsJson = False) -> None:
     counts = row.counts
     data_pairs({
         "run": row.id,
-        "status": row.status,
+        "status": status_text(row),
         "rule": f"{row.rule_id}, version {row.rule_version}",
         "channel": row.channel,
         "source": row.source,
@@ -172,7 +174,7 @@ def targets(
         if refused:
             refusals = reads.refusals_page(connection, run_id, after=after, most=limit)
             lines = [refusal_line(each) for each in refusals]
-            documents: list[Any] = [_refusal_document(each) for each in refusals]
+            documents: list[Any] = [refusal_document(each) for each in refusals]
             last = refusals[-1].id if len(refusals) == limit else None
         else:
             check_status(connection, "rules.target", status)
@@ -237,9 +239,3 @@ def _cells(run: RuleRunRow, states: Mapping[str, StateRow]) -> tuple[Any, ...]:
     counts = run.counts
     return (run.id, status_cell(run.status, states), run.rule_id, run.channel, counts["targets"], counts["applied"],
             counts["failed"], run.created_at, run.plan_hash[:8], run.source, run.tenant_id)  # fmt: skip
-
-
-def _refusal_document(refusal: Any) -> dict[str, Any]:
-    return {"itemId": refusal.item_id, "reason": refusal.reason, "message": refusal.message,
-            "currency": refusal.currency, "priceBefore": refusal.price_before,
-            "priceAfter": refusal.price_after}  # fmt: skip

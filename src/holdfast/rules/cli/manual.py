@@ -20,7 +20,7 @@ from holdfast.kernel import calls as kernel
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
 from holdfast.rules import calls, clock_calls, reads
-from holdfast.rules.cli.parts import Actor, RunId, parse_run, run_document
+from holdfast.rules.cli.parts import Actor, RunId, parse_run, run_document, status_text
 from holdfast.rules.rows import RuleRunRow
 
 LOOK_EACH = 0.5  # seconds
@@ -85,7 +85,7 @@ def apply(
 
 def pause(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
     """Begin no further target; calls in progress finish."""
-    _acted(run, kernel.pause_run(str(parse_run(run)), reason, actor), as_json=as_json, mark=", paused")
+    _acted(run, kernel.pause_run(str(parse_run(run)), reason, actor), as_json=as_json)
 
 
 def resume(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json: AsJson = False) -> None:
@@ -125,7 +125,7 @@ def retry_all(run: RunId, *, reason: Reason = None, actor: Actor = None, as_json
         _retried(db.run(connection, calls.retry_all(parse_run(run), reason, actor)), as_json=as_json)
 
 
-def _acted(run: str, call: Call[str], *, as_json: bool, mark: str = "") -> None:
+def _acted(run: str, call: Call[str], *, as_json: bool) -> None:
     run_id = parse_run(run)
     with opened() as connection:
         reads.run_of(connection, run_id)
@@ -134,7 +134,7 @@ def _acted(run: str, call: Call[str], *, as_json: bool, mark: str = "") -> None:
     if as_json:
         data_json(run_document(row))
     else:
-        data(f"{run_id} {row.status}{mark}")
+        data(f"{run_id} {status_text(row)}")
 
 
 def _retried(rows: Sequence[calls.RetriedTarget], *, as_json: bool) -> None:

@@ -51,6 +51,11 @@ def status_cell(status: str, states: Mapping[str, StateRow]) -> Styled:
     return state_cell(states[status]) if status in states else Styled(status, "")
 
 
+def status_text(run: RuleRunRow) -> str:
+    """Return a run's status and what it does not say, as in `APPLYING, paused`."""
+    return run.status if run.remark is None else f"{run.status}, {run.remark}"
+
+
 def signs(states: Mapping[str, StateRow]) -> dict[str, str]:
     """Return the sign of each state of a target."""
     return {name: PLANNED if state.phase == "shut" else state_cell(state).sign for name, state in states.items()}
@@ -110,6 +115,13 @@ def refusal_line(refusal: RefusalRow) -> str:
         after = "" if refusal.price_after is None else f" → {shown(refusal.price_after, str(currency))}"
         parts.append(f"{shown(refusal.price_before, str(currency))}{after} {currency}")
     return "   ".join([*parts, f"refused: {plain(refusal.message)}"])
+
+
+def refusal_document(refusal: RefusalRow) -> dict[str, Any]:
+    """Return a refusal as JSON prints it."""
+    return {"itemId": refusal.item_id, "reason": refusal.reason, "message": refusal.message,
+            "currency": refusal.currency, "priceBefore": refusal.price_before,
+            "priceAfter": refusal.price_after}  # fmt: skip
 
 
 def percent(before: int | None, after: int | None) -> str:

@@ -20,7 +20,7 @@ from holdfast.kernel import db
 from holdfast.kernel.query import clock
 from holdfast.rules import pass_handle, reads, reconcile_calls
 from holdfast.rules.cli.manual import LOOK_EACH
-from holdfast.rules.cli.parts import Actor, RunId, camel, moment, parse_run, run_document
+from holdfast.rules.cli.parts import Actor, RunId, camel, moment, parse_run, run_document, status_text
 from holdfast.rules.language.money import shown
 from holdfast.rules.pass_handle import MismatchRow, ReconciliationRow
 from holdfast.rules.rows import PlannedTime
@@ -138,7 +138,7 @@ def status(run: RunId, *, as_json: AsJson = False) -> None:
         return
     data_pairs({
         "run": row.id,
-        "status": row.status,
+        "status": status_text(row),
         "applied": f"{counts['applied'] - counts['rolledBack']:,} of {counts['included']:,}",
         "failed": f"{counts['failed']:,}",
         "stale": f"{reasons.get('stale', 0) + reasons.get('conflict', 0):,}",

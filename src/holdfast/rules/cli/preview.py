@@ -20,6 +20,7 @@ from holdfast.rules.cli.parts import (
     parse_run,
     plan_line,
     print_lines,
+    refusal_document,
     refusal_line,
     run_document,
     target_document,
@@ -31,6 +32,7 @@ from holdfast.rules.language.read_file import read_rule
 from holdfast.rules.language.read_json import from_json
 from holdfast.rules.language.rule import Rule
 from holdfast.rules.rows import Difference, RuleRunRow
+from holdfast.rules.sources import ITEMS_FROM
 
 EXAMPLE = "Example: holdfast rules preview summer.json --channel shop --app shop.prices:hf"
 SHOWN = 10  # targets, and refusals
@@ -48,7 +50,9 @@ def preview(
         typer.Option("--expires-in", parser=parse_duration, metavar="DURATION", help="When the plan expires."),
     ] = timedelta(hours=24),
     named: AppOption = None,
-    tenant: Annotated[str, typer.Option("--tenant", help="The tenant.")] = "default",
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="The tenant, by default that of --again, or default.")
+    ] = None,
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,31 +64,52 @@ def preview(
         raise BadInput("give a rule and --channel, or --again RUN", where="RULE", next=EXAMPLE)
     hf = load_app(named)
     try:
-        old = None if again is None else hf.rules.run(parse_run(again)).summary
-        if old is not None and "undoes" in old.plan:
-            raise WrongState(f"run {old.id} is a rollback", where="--again",
-                             next=f"plan it again: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
-        wanted = _rule(hf, str(rule)) if old is None else from_json(old.plan["rule"])
+        old = None if again is None else _again(hf, again, tenant, items)
+        owner = tenant or (old.tenant_id if old is not None else "default")
+        wanted = _rule(hf, str(rule), owner) if old is None else from_json(old.plan["rule"])
         place = channel or (old.channel if old is not None else "")
-        source: Any = "api" if old is None else old.source
-        run = hf.rules.preview(wanted, channel=place, items=items, apply=apply, expires_in=expires_in, source=source,
-                               tenant=tenant, actor=actor)  # fmt: skip
+        kept: dict[str, Any] = {} if old is None else _kept(old)
+        run = hf.rules.preview(wanted, channel=place, items=items, apply=apply, expires_in=expires_in, tenant=owner,
+                               actor=actor, **kept)  # fmt: skip
         difference = None if old is None else _difference(hf, old.id, run.id)
         _report(run, difference, as_json=as_json)
     finally:
         hf.close()
 
 
-def _rule(hf: Any, given: str) -> Rule:
+def _again(hf: Any, again: str, tenant: str | None, items: Path | None) -> RuleRunRow:
+    """Return the run to plan again; raise an error if it cannot be planned alike."""
+    old: RuleRunRow = hf.rules.run(parse_run(again)).summary
+    if "undoes" in old.plan:
+        raise WrongState(f"run {old.id} is a rollback", where="--again",
+                         next=f"plan it again: holdfast rules rollback {old.plan['undoes']}")  # fmt: skip
+    if tenant not in {None, old.tenant_id}:
+        raise BadInput(f"run {old.id} is of tenant {old.tenant_id}, got {tenant}", where="--tenant",
+                       next="leave out --tenant")  # fmt: skip
+    if items is None and ITEMS_FROM in old.metadata:
+        raise BadInput(f"run {old.id} was planned with items of its own, from {old.metadata[ITEMS_FROM]}",
+                       where="--items", next="give them again: --items FILE")  # fmt: skip
+    return old
+
+
+def _kept(old: RuleRunRow) -> dict[str, Any]:
+    """Return what a new plan has in common with an older one, beside its rule and channel."""
+    own = {"actor", "source", ITEMS_FROM}  # of each run
+    if old.metadata.get("correlationId") == str(old.id):
+        own.add("correlationId")
+    metadata = {name: value for name, value in old.metadata.items() if name not in own}
+    return {"source": old.source, "project_id": old.project_id, "metadata": metadata}
+
+
+def _rule(hf: Any, given: str, tenant: str) -> Rule:
     path = Path(given)
     if path.suffix.lower() in {".json", ".csv"} or path.exists():
         return read_rule(path)
     with hf.rules.connection() as connection:
-        rows = reads.rules(connection, given)
+        rows = reads.rules(connection, given, tenant)
     if not rows:
-        raise NotFound(
-            f"there is no rule and no file {given}", where=given, next="list them: holdfast rules list --rules"
-        )
+        raise NotFound(f"there is no file {given}, and no rule of that name of tenant {tenant}", where=given,
+                       next="list them: holdfast rules list --rules")  # fmt: skip
     return from_json(rows[0].definition)
 
 
@@ -100,6 +125,7 @@ def _report(run: RuleRun, difference: Difference | None, *, as_json: bool) -> No
     if as_json:
         document = run_document(summary)
         document["targets"] = [target_document(each) for each in targets]
+        document["refusals"] = [refusal_document(each) for each in refusals]
         if difference is not None:
             document["differs"] = {"added": difference.added, "gone": difference.gone, "changed": difference.changed,
                                    "same": difference.same}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -92,10 +92,7 @@ def item_from(row: Mapping[str, Any]) -> Item:
     tags = row.get("tags") or ()
     fields = row.get("fields") or _NO_FIELDS
     name = check_id(row.get("id", row.get("sku")))
-    if isinstance(tags, str) or not isinstance(tags, Iterable) or not isinstance(fields, Mapping):
-        raise ItemRefused(f"tags must be a list and fields an object, got {tags!r:.40} and {fields!r:.40}",
-                          reason="item_invalid", item_id=name, where="tags",
-                          next='write {"tags": ["sale"], "fields": {"brand": "leaf"}}')  # fmt: skip
+    check_lists(name, tags, fields)
     return item(
         name,
         row.get("price"),
@@ -108,12 +105,43 @@ def item_from(row: Mapping[str, Any]) -> Item:
     )
 
 
+def check_lists(item_id: str, tags: Any, fields: Any) -> None:
+    """Raise ItemRefused unless tags are a list of text and fields a mapping."""
+    is_list = isinstance(tags, Collection) and not isinstance(tags, str | bytes | Mapping)
+    if not is_list or not isinstance(fields, Mapping) or not all(isinstance(each, str) for each in (*tags, *fields)):
+        raise ItemRefused(f"tags must be a list of text and fields an object, got {tags!r:.40} and {fields!r:.40}",
+                          reason="item_invalid", item_id=item_id, where="tags",
+                          next='write {"tags": ["sale"], "fields": {"brand": "leaf"}}')  # fmt: skip
+
+
+def check_item(item: object) -> None:
+    """Raise ItemRefused for an item that a channel made wrongly: an amount that is a float, an id that is no text."""
+    if not isinstance(item, Item):
+        raise ItemRefused(f"a channel must list Items and Refusals, got {item!r:.60}", reason="item_invalid",
+                          item_id="?")  # fmt: skip
+    parts: dict[str, Any] = item._asdict()
+    name = check_id(parts["id"])
+    for what in ("unit_amount", "compare_at", "cost"):
+        units = parts[what]
+        if isinstance(units, float):
+            raise ItemRefused(f"{what} is the float {units!r}, which is not exact", reason="float", item_id=name)
+        if units is not None and (type(units) is not int or abs(units) > LARGEST_AMOUNT):
+            raise ItemRefused(f"{what} must be a whole number of minor units, got {units!r:.60}",
+                              reason="item_invalid", item_id=name)  # fmt: skip
+    for what in ("id", "currency", "sku"):
+        _text(parts[what], what, name)
+    if item.currency not in EXPONENTS:
+        raise ItemRefused(f"there is no currency {item.currency!r:.40}", reason="currency_unknown", item_id=name)
+    check_lists(name, item.tags, item.fields)
+
+
 def check_id(given: Any) -> str:
     """Return an item's id; raise ItemRefused unless it is text."""
     name = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
-    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_ID or _CONTROL.search(name):
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_ID or _CONTROL.search(name) or name == "*":
         raise ItemRefused(
-            f"an item's id must have 1 to {LONGEST_ID} characters and no control characters, got {given!r:.60}",
+            f"an item's id must have 1 to {LONGEST_ID} characters, no control characters and not be *, "
+            f"got {given!r:.60}",
             reason="item_invalid",
             item_id="?" if given is None else _CONTROL.sub("?", str(given))[:LONGEST_ID] or "?",
             where="id",

@@ -8,6 +8,7 @@ as $$
 declare
   own_name constant text := 'rules:' || check_targets.channel;
   seen record;
+  repeated text;
 begin
   select count(*) filter (where o.is_odd is not false) as unnamed, min(g.item_id) filter (where o.is_odd) as odd_item,
          min(g.item_id) filter (where g.currency is null or g.currency !~ '^[A-Z]{3}$') as without_currency,
@@ -32,6 +33,14 @@ begin
   if seen.foreign_steps > 0 or exists (select from pg_temp.staged_edges) then
     perform holdfast.refuse('RN005', format('%s staged targets set columns of steps', seen.foreign_steps),
                             'leave out kind, queue, name, unique_key, due_at, policy, input and edges');
+  end if;
+  if exists (select from pg_temp.staged_refusals) then  -- a refusal must not be bypassed by a second row of the item
+    select min(g.item_id) into repeated
+      from pg_temp.staged_steps g join pg_temp.staged_refusals r on r.item_id = g.item_id;
+    if repeated is not null then
+      perform holdfast.refuse('RN005', format('item %s is there twice, once to be changed and once refused', repeated),
+                              'stage each item once', 'items');
+    end if;
   end if;
 end
 $$;

@@ -1,6 +1,7 @@
 -- Makes the tables that a preview is copied into, for this transaction. Copy targets into pg_temp.staged_steps, by the
 -- columns item_id, currency, price_before, price_after and, where they apply, compare_at_before, compare_at_after,
--- writes_price and writes_compare_at; refusals into pg_temp.staged_refusals. Amounts are in minor units.
+-- writes_price, writes_compare_at and batch_key (only targets of one key share a call of the channel); refusals into
+-- pg_temp.staged_refusals. Amounts are in minor units.
 create or replace function rules.stage_targets(channel text, tenant text default 'default')
 returns void
 language plpgsql security definer

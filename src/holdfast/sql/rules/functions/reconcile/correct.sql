@@ -26,10 +26,11 @@ begin
    where v.tenant = facts.tenant and v.rule_id = facts.rule_id and v.version = facts.rule_version;
   perform rules.stage_targets(pass.channel, pass.tenant);
   insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
-                                    writes_price, writes_compare_at)
+                                    writes_price, writes_compare_at, batch_key)
   select v.item_id, v.currency, case when v.writes_price then x.actual else v.price_after end, v.price_after,
          case when v.writes_compare_at then x.actual_compare_at else v.compare_at_after end, v.compare_at_after,
-         v.writes_price, v.writes_compare_at
+         v.writes_price, v.writes_compare_at,
+         (select s.batch_key from holdfast.steps s where s.id = v.step_id)
     from rules.findings x join rules.target_values v on v.step_id = x.step_id
    where x.pass_id = pass.pass_id and x.finding = 'mismatch' and x.actual_currency = v.currency
      and (x.actual is not null or not v.writes_price)

@@ -27,11 +27,11 @@ begin
   end if;
   perform rules.stage_targets(facts.channel, facts.tenant);
   insert into pg_temp.staged_steps (item_id, currency, price_before, price_after, compare_at_before, compare_at_after,
-                                    writes_price, writes_compare_at)
+                                    writes_price, writes_compare_at, batch_key)
   select v.item_id, v.currency,
          case when v.writes_price and s.id = any (forced) then w.unit_amount else v.price_after end, v.price_before,
          case when v.writes_compare_at and s.id = any (forced) then w.compare_at else v.compare_at_after end,
-         v.compare_at_before, v.writes_price, v.writes_compare_at
+         v.compare_at_before, v.writes_price, v.writes_compare_at, s.batch_key
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id and s.state = 'APPLIED'
     join rules.target_values v on v.step_id = n.step_id
