@@ -135,6 +135,32 @@ def test_a_plan_goes_on_where_the_last_one_ended_and_counts_what_it_leaves_out()
 
 
 @pytest.mark.parametrize(
+    ("expression", "after"),
+    [("0 0 29 2 *", datetime(9940, 1, 1, tzinfo=UTC)), ("0 0 1 1 *", datetime(9991, 1, 1, tzinfo=UTC)),
+     ("* * * * *", datetime(9999, 12, 31, 23, 50, tzinfo=UTC))],
+)  # fmt: skip
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati"])
+def test_ticks_end_with_the_calendar(expression: str, after: datetime, zone: str) -> None:
+    moments = list(cron.ticks(expression, zone, after))
+    assert len(moments) < cron.AHEAD
+    assert all(tick.year < 10_000 for tick in moments)
+
+    wanted = {"id": 1, "version": 2, "now": 0, "cron": expression, "timezone": zone}
+    plan = cron.plan({**wanted, "after": (after - cron.EPOCH) // cron.MICROSECOND})
+    assert len(plan.get("ticks", [])) == len(moments)
+    assert ("broken" in plan) == (not moments)
+
+
+def test_a_schedule_whose_plan_fails_is_broken_and_says_why() -> None:
+    wanted = {"id": 1, "version": 2, "after": 10**18, "now": 0, "cron": "0 0 1 1 *", "timezone": "UTC"}
+
+    plan = cron.plan(wanted)
+
+    assert (plan["id"], plan["version"], plan["after"]) == (1, 2, 10**18)
+    assert "OverflowError" in plan["broken"]
+
+
+@pytest.mark.parametrize(
     ("expression", "zone"),
     [("0 0 30 2 *", "UTC"), ("* * * * * *", "UTC"), ("* * * *", "UTC"), ("x * * * *", "UTC"), ("* * * * *", "Mars"),
      ("", "UTC"), ("* * * * *", "../etc/passwd"), ("* * * * *", "")],

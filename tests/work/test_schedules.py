@@ -101,6 +101,8 @@ def test_a_schedule_in_code_whose_time_has_passed_is_over_and_keeps_no_worker_fr
         ({"every": "soon"}, "every"),
         ({"at": datetime(2027, 1, 1)}, "at"),  # noqa: DTZ001
         ({"every": 60, "ends_at": "tomorrow"}, "ends_at"),
+        ({"cron": "0 0 1 1 *", "starts_at": datetime(9000, 6, 1, tzinfo=UTC)}, "starts_at"),
+        ({"every": 60, "ends_at": datetime(1899, 6, 1, tzinfo=UTC)}, "ends_at"),
         ({"every": 60, "missed": "some"}, "missed"),
         ({"every": 60, "overlap": "wait"}, "overlap"),
         ({"every": 60, "spread": "2d"}, "spread"),
@@ -213,3 +215,14 @@ def test_a_worker_whose_look_at_schedules_is_refused_goes_on_with_its_tasks(dsn:
     burst(hf)
 
     assert handle.status().state == "done"
+
+
+def test_a_schedule_at_the_end_of_the_calendar_is_broken_and_the_worker_goes_on(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    define(db, "never", cron="0 0 1 1 *", input='{"region": "eu"}')
+    db.execute("update holdfast.schedules set after_at = '9999-12-31 12:00Z'")
+    handle = task(hf).start("eu")
+    burst(hf)
+
+    assert handle.status().state == "done"
+    assert (listed(db, "never")["state"], "never fires" in listed(db, "never")["broken"]) == ("broken", True)
