@@ -300,6 +300,8 @@ EDITED = [
     mutant("two plans", schedules.of_two_plans_the_first_counts, Cut("plan_schedules", "planned", "is null;")),
     mutant("sleepers that are not told of ticks", schedules.a_sleeper_is_told_when_a_tick_comes,
            Cut("mark_asleep", "tick", "return soonest - clock;")),
+    mutant("changes of schedules that nobody hears of", schedules.a_change_is_told_to_all_who_listen,
+           Cut("wake_for_schedules", "hint", "select null;")),
     mutant("a backfill of all", schedules.a_backfill_leaves_what_has_started,
            Cut("backfill_schedule", "backfill", "and false)")),
     mutant("schedules for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,

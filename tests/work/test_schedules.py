@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import Ctx, Holdfast
@@ -14,6 +15,7 @@ from holdfast.errors import BadDefinition, HoldfastError
 from holdfast.kernel import calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock
+from holdfast.worker import listener, ticker
 from kernel.schedules import at, define, listed, ticks
 from kernel.steps import DB, value
 from worker.running import burst, read, until, working
@@ -162,6 +164,37 @@ def test_a_sleeping_worker_learns_of_a_new_schedule_and_fires_it_on_time(dsn: st
         late = value(db, "select fired_at - due_at from holdfast.ticks")
 
     assert timedelta(0) <= late < timedelta(minutes=10)
+
+
+def test_a_schedule_that_commits_after_a_worker_fell_asleep_wakes_it(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    with psycopg.connect(dsn) as other:
+        define(other, "soon", at=datetime.now(UTC) + SOON, input='{"region": "eu"}')
+        with working(hf, poll_min=timedelta(minutes=10), poll_max=timedelta(minutes=10)):
+            until(lambda: value(db, "select bool_or(is_asleep) from holdfast.workers"), "its sleep")
+            other.commit()
+            until(lambda: ticks(db, "soon"), "the tick")
+
+
+def test_an_idle_worker_that_no_longer_hears_hints_still_looks(
+    dsn: str, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf = app(dsn)
+    monkeypatch.setattr(ticker, "IDLE_LOOKS_EACH", 0.1)
+    with working(hf, poll_max=timedelta(seconds=0.1)) as worker:
+        until(lambda: value(db, "select bool_or(is_asleep) from holdfast.workers"), "its sleep")
+        monkeypatch.setattr(listener, "aconnect", unreachable)
+        db.execute(
+            """select pg_terminate_backend(a.pid) from pg_stat_activity a
+                where a.datname = current_database() and a.query ilike 'listen %'"""
+        )
+        until(lambda: not worker._listener.hears, "the loss of its listener")
+        define(db, "soon", at=datetime.now(UTC) + SOON, input='{"region": "eu"}')
+        until(lambda: ticks(db, "soon"), "the tick")
+
+
+async def unreachable(dsn: str) -> Any:
+    raise psycopg.OperationalError("no more connections")
 
 
 def test_a_busy_worker_fires_on_time_too(dsn: str, db: DB) -> None:
