@@ -250,6 +250,21 @@ def test_a_worker_whose_look_at_schedules_is_refused_goes_on_with_its_tasks(dsn:
     assert handle.status().state == "done"
 
 
+def test_a_worker_whose_look_at_schedules_times_out_goes_on_with_its_tasks(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    define(db, "soon", every=timedelta(hours=1), input='{"region": "eu"}')
+    db.execute(
+        """create or replace function holdfast.fire_schedules(batch int default 50)
+           returns table (looked_at int, waits interval, plans jsonb) language plpgsql as
+           $$ begin raise lock_not_available; end $$"""
+    )
+    handle = task(hf).start("eu")
+    worker = burst(hf)
+
+    assert handle.status().state == "done"
+    assert worker.meters.errors._value.get() == 0
+
+
 def test_a_schedule_at_the_end_of_the_calendar_is_broken_and_the_worker_goes_on(dsn: str, db: DB) -> None:
     hf = app(dsn)
     define(db, "never", cron="0 0 1 1 *", input='{"region": "eu"}')
