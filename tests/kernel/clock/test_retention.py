@@ -136,6 +136,9 @@ def test_a_large_run_goes_at_once_and_its_steps_follow_in_chunks(db: DB, clock: 
             run(db, calls.retry(str(subject)))
         assert "failed: 90 days" in gone.value.what
     assert run(db, calls.run_status([run_id])) == []
+    assert run(db, calls.step_status(steps)) == run(db, calls.step_results(steps)) == []
+    for view in ("holdfast.step_list", "holdfast.dead_steps", "flow.steps"):
+        assert value(db, f"select count(*) from {view}") == 0, view
 
     chunk = first
     sizes = []
