@@ -281,6 +281,8 @@ EDITED = [
     mutant("pruned steps of any tenant", kept.what_was_pruned_is_known_to_its_own_tenants,
            Cut("pruned", "step-tenant")),
     mutant("pruned runs of any tenant", kept.what_was_pruned_is_known_to_its_own_tenants, Cut("pruned", "run-tenant")),
+    mutant("steps of pruned runs of any tenant", kept.what_was_pruned_is_known_to_its_own_tenants,
+           Cut("pruned_steps", "tenant", ";")),
     mutant("ticks pruned that are needed", kept.a_tick_that_started_something_is_known_to_the_next,
            Cut("prune_ticks", "needed")),
     mutant("a tick that is fired again", schedules.a_tick_that_was_fired_is_not_fired_again,

@@ -119,6 +119,7 @@ def test_runs_show_still_tells_the_story_of_what_was_pruned(cli, found, db, cloc
         page = found("runs", "show", str(subject))
         assert (page["what"], page["rule"], page["is_pruned"]) == (label, rule, True)
         assert page["story"][-1]["what"] == last
+        assert "claimed" in [entry["what"] for entry in page["story"]], "a run's steps are part of it"
         shown = cli("runs", "show", str(subject))
         assert (shown.returncode, rule in shown.stdout, last in shown.stdout) == (0, True, True)
 

@@ -150,6 +150,24 @@ def test_a_large_run_goes_at_once_and_its_steps_follow_in_chunks(db: DB, clock: 
     assert left_of(db, run_id, steps) == {}
 
 
+@pytest.mark.parametrize("batch", [1000, 1], ids=["whole", "in chunks"])
+def test_the_journal_of_a_runs_steps_is_found_by_the_run_when_it_is_gone(db: DB, clock: Clock, batch: int) -> None:
+    """Which step failed, and why; only its name is gone with it."""
+    run_id, other = flow(db, "failed"), flow(db, "failed")
+    before = {subject: run(db, calls.run_events(subject)) for subject in (run_id, other)}
+    clock.advance(days(91))
+
+    swept = sweep(db, batch=batch)
+
+    assert swept.runs == 2
+    for subject, events in before.items():
+        after = run(db, calls.run_events(subject))
+        assert [(each.id, each.event, each.payload) for each in after] == [
+            (each.id, each.event, each.payload) for each in events
+        ]
+        assert [each.step for each in after] == [each.step_id and str(each.step_id) for each in events]
+
+
 def claim_all(db: DB) -> list[Any]:
     return run(db, calls.claim_steps("a", batch=100))
 
