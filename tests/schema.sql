@@ -2691,7 +2691,9 @@ begin
   -- Locked, so that retention leaves the other run in place.
   perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
   if begin_run.of_run is not null and not found then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
+    perform holdfast.refuse_pruned(begin_run.of_run::text);
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant),
+                            '`holdfast runs list` shows them', begin_run.of_run::text);
   end if;
   if begin_run.key is not null then
     hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
@@ -5957,7 +5959,7 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
                  ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
                  ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
-
+                 ('run_changes', 'stays'), ('run_changes', 'stays_whole'),
                  ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
@@ -9900,6 +9902,15 @@ begin
   end loop;
   return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
                  from jsonb_each(found) f order by f.key;
+  return query
+  select 'ticks', min(e.rule), count(*), null::bigint, min(e.among) < prunable.most
+    from (select holdfast.rule_text(r) as rule, not holdfast.is_needed_tick(o.tick) as is_gone, count(*) over () as among
+            from holdfast.history_rule('ticks') r
+           cross join lateral (select t as tick from holdfast.ticks t
+                                where t.fired_at <= clock - r.keep and holdfast.matches_any(allowed, t.tenant)
+                                order by t.fired_at limit prunable.most) o) e
+   where e.is_gone
+  having count(*) > 0;
   if allowed is null then
     return query
     select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most

@@ -97,6 +97,7 @@ def test_a_dry_run_counts_and_a_run_removes(cli, found, db, clock):
         ("tasks", "succeeded: 30 days"): (3, 3), ("runs", "succeeded: 30 days"): (1, 3),
     }  # fmt: skip
     assert "only the oldest 2" in cli("retention", "run", "--dry-run", "--most", "2").stderr
+    assert "not counted" in cli("retention", "run", "--dry-run").stderr
     assert is_there(db, run_id)
 
     assert found("retention", "run") == {
