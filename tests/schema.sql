@@ -2702,7 +2702,9 @@ begin
   -- Locked, so that retention leaves the other run in place.
   perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
   if begin_run.of_run is not null and not found then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
+    perform holdfast.refuse_pruned(begin_run.of_run::text);
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant),
+                            '`holdfast runs list` shows them', begin_run.of_run::text);
   end if;
   if begin_run.key is not null then
     hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
@@ -4143,6 +4145,7 @@ CREATE FUNCTION holdfast.check_schedule(schedule holdfast.schedules, clock times
     AS $$
 declare
   face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+  odd record;
 begin
   perform holdfast.check_name('target', coalesce(schedule.target, ''));
   perform holdfast.check_size('an input', schedule.input);
@@ -4176,9 +4179,16 @@ begin
     perform holdfast.refuse('RN005', format('there is no time zone %s', to_json(schedule.timezone)),
                             'use a name of pg_timezone_names, such as Europe/Berlin', 'timezone');
   end if;
-  perform holdfast.check_due(schedule.at);
-  perform holdfast.check_due(schedule.starts_at);
-  perform holdfast.check_due(schedule.ends_at);
+  select w.what, w.at into odd
+    from (values (1, 'at', schedule.at), (2, 'starts_at', schedule.starts_at), (3, 'ends_at', schedule.ends_at))
+           w (no, what, at)
+   where w.at not between timestamptz '1900-01-02 00:00:00+00' and timestamptz '9000-01-01 00:00:00+00'
+   order by w.no
+   limit 1;
+  if odd.what is not null then  -- a calendar ends with 9999, and ticks are planned some centuries ahead
+    perform holdfast.refuse('RN005', format('%s must be in the years 1900 to 8999, got %s', odd.what, odd.at),
+                            'leave ends_at out for a schedule without an end', odd.what);
+  end if;
   if schedule.ends_at <= check_schedule.clock then
     perform holdfast.refuse('RN005', format('ends_at must be in the future, got %s', schedule.ends_at),
                             'leave it out for a schedule without an end', 'ends_at');
@@ -5392,6 +5402,7 @@ declare
   own constant bigint[] := array(
     select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
 begin
+  perform holdfast.remember_steps_of_runs(delete_steps_of_runs.ids, own);
   perform holdfast.delete_run_steps(own);  -- guard: steps
   delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);
   return cardinality(own);
@@ -5759,21 +5770,23 @@ declare
        and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))  -- guard: late
      order by m.at desc
      limit 100);  -- guard: most
-  tick timestamptz;
+  done int := cardinality(due);
 begin
   if due = '{}' then
     return schedule;
   end if;
   perform holdfast.record_missed(
     schedule, array(select m.at from unnest(missed) m (at) where m.at <> all (caught_up)), 1, null, fire_due.clock);
-  foreach tick in array due loop
-    if tick <> all (missed) or tick = any (caught_up) then
-      perform holdfast.fire_tick(schedule, tick, fire_due.clock);
+  for place in 1 .. cardinality(due) loop
+    if (due[place] <> all (missed) or due[place] = any (caught_up))
+       and holdfast.fire_tick(schedule, due[place], fire_due.clock) = 'blocked' then
+      done := place - 1;
+      exit;
     end if;
   end loop;
-  schedule.after_at := newest;
-  schedule.last_at := newest;
-  schedule.upcoming := schedule.upcoming[cardinality(due) + 1 :];
+  schedule.after_at := coalesce(due[done], schedule.after_at);
+  schedule.last_at := coalesce(due[done], schedule.last_at);
+  schedule.upcoming := schedule.upcoming[done + 1 :];
   return schedule;
 end
 $$;
@@ -5789,6 +5802,7 @@ CREATE FUNCTION holdfast.fire_schedules(batch integer DEFAULT 50) RETURNS TABLE(
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET jit TO 'off'
+    SET lock_timeout TO '100ms'
     AS $$
 declare
   clock timestamptz := holdfast.clock();
@@ -5813,10 +5827,13 @@ begin
       schedule := holdfast.fire_due(schedule, clock);
     end if;
     perform holdfast.store_plan(schedule, clock);
+    if schedule.upcoming[1] + schedule.shift <= clock and not holdfast.is_all_due(schedule, clock) then  -- blocked
+      update holdfast.schedules s set wake_at = clock + interval '2 s' where s.id = schedule.id;
+    end if;
     if holdfast.lacks_ticks(schedule, clock) and schedule.cron is not null then
       fire_schedules.plans := fire_schedules.plans || jsonb_build_object(
         'id', schedule.id, 'version', schedule.version, 'cron', schedule.cron, 'timezone', schedule.timezone,
-        'now', holdfast.microseconds(clock), 'after', holdfast.microseconds(
+        'now', holdfast.microseconds(least(clock, schedule.ends_at)), 'after', holdfast.microseconds(
           coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)));
     end if;
   end loop;
@@ -5867,9 +5884,11 @@ begin
       ids := holdfast.start_tick(schedule, fire_tick.clock);
       perform holdfast.set_actor();
     end if;
-  exception when others then
+  exception when lock_not_available then
+    return 'blocked';
+  when others then
     -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
-    if sqlstate ~ '^(08|25|40|53|55P03|57|58)' then
+    if sqlstate ~ '^(08|25|40|53|57|58)' then
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;
@@ -6019,7 +6038,7 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
                  ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
                  ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
-
+                 ('run_changes', 'stays'), ('run_changes', 'stays_whole'),
                  ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
@@ -10055,6 +10074,15 @@ begin
   end loop;
   return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
                  from jsonb_each(found) f order by f.key;
+  return query
+  select 'ticks', min(e.rule), count(*), null::bigint, min(e.among) < prunable.most
+    from (select holdfast.rule_text(r) as rule, not holdfast.is_needed_tick(o.tick) as is_gone, count(*) over () as among
+            from holdfast.history_rule('ticks') r
+           cross join lateral (select t as tick from holdfast.ticks t
+                                where t.fired_at <= clock - r.keep and holdfast.matches_any(allowed, t.tenant)
+                                order by t.fired_at limit prunable.most) o) e
+   where e.is_gone
+  having count(*) > 0;
   if allowed is null then
     return query
     select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most
@@ -10115,6 +10143,7 @@ declare
   ids constant bigint[] := array(select n.step_id from holdfast.run_steps n
                                   where n.run_id = sweep.run_left order by n.step_id limit prune_rest_of_run.batch);
 begin
+  perform holdfast.remember_steps_of_runs(array[sweep.run_left], ids);
   perform holdfast.delete_run_steps(ids);
   delete from holdfast.run_steps n where n.run_id = sweep.run_left and n.step_id = any (ids);
   sweep.steps := sweep.steps + cardinality(ids);
@@ -10164,6 +10193,9 @@ begin
   if found_ids is not null then
     ids := holdfast.lock_whole_runs(found_ids, ends, is_large);
     perform holdfast.call_prunes('{}', ids);
+    perform holdfast.remember_pruned_runs(
+      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
+      prune_runs.clock);
     if is_large then
       sweep.run_left := ids[1];
     else
@@ -10171,9 +10203,6 @@ begin
     end if;
     delete from holdfast.run_choices c where c.run_id = any (ids);  -- guard: choices
     delete from holdfast.runs r where r.id = any (ids);
-    perform holdfast.remember_pruned_runs(
-      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
-      prune_runs.clock);
     sweep.runs := sweep.runs + cardinality(ids);
   end if;
   sweep.run_id := case when is_cut then found_ids[cardinality(found_ids)] else last_id end;
@@ -10286,13 +10315,13 @@ begin
        for update of r skip locked;
     continue when run.id is null;
     perform holdfast.call_prunes('{}', array[run.id]);
+    perform holdfast.remember_pruned_runs(array[run.id], array['it never began'], prune_unwanted.clock);
     if run.total > prune_unwanted.batch then
       sweep.run_left := run.id;
     else
       sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(array[run.id]);
     end if;
     delete from holdfast.runs r where r.id = run.id;
-    perform holdfast.remember_pruned_runs(array[run.id], array['it never began'], prune_unwanted.clock);
     sweep.runs := sweep.runs + 1;
     return sweep;
   end loop;
@@ -10348,6 +10377,33 @@ begin
    where last.id is not null;
 end
 $_$;
+
+
+--
+-- Name: pruned_steps(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pruned_steps(of_run uuid) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select distinct j.step_id
+    from holdfast.prunings p
+   cross join lateral unnest(p.steps) u (own)
+   cross join lateral (
+     select m.step_id, m.tenant
+       from holdfast.journal m
+      where m.step_id >= lower(u.own) and m.step_id < upper(u.own) and m.run_id = pruned_steps.of_run) j
+   where p.span @> holdfast.place_of(pruned_steps.of_run) and pruned_steps.of_run = any (p.run_ids)
+     and holdfast.matches_any(allowed, j.tenant);  -- guard: tenant
+end
+$$;
 
 
 --
@@ -10921,7 +10977,8 @@ CREATE TABLE holdfast.prunings (
     rule text NOT NULL,
     span int8range NOT NULL,
     step_ids bigint[],
-    run_ids uuid[]
+    run_ids uuid[],
+    steps int8multirange DEFAULT '{}'::int8multirange NOT NULL
 );
 
 
@@ -11003,6 +11060,30 @@ begin
   else
     perform set_config('holdfast.position', '', false);
   end if;
+end
+$$;
+
+
+--
+-- Name: remember_steps_of_runs(uuid[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_steps_of_runs(run_ids uuid[], step_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  reach constant int8range := (
+    select int8range(min(holdfast.place_of(u.id)), max(holdfast.place_of(u.id)), '[]')
+      from unnest(remember_steps_of_runs.run_ids) u (id));
+begin
+  update holdfast.prunings p
+     set steps = p.steps + (select range_agg(int8range(u.id, u.id, '[]'))
+                              from unnest(remember_steps_of_runs.step_ids) u (id))
+   where p.span && reach and p.run_ids && remember_steps_of_runs.run_ids
+     and remember_steps_of_runs.step_ids <> '{}';
 end
 $$;
 
@@ -11619,6 +11700,11 @@ begin
     from holdfast.run_steps n
    cross join lateral (select * from holdfast.step_story t where t.step_id = n.step_id offset 0) y  -- each by its index
    where n.run_id = run_events.of_run
+  union all
+  select y.id, y.at, y.entry, y.step_id, y.step_id::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor,
+         y.message, y.payload, y.attempt
+    from holdfast.pruned_steps(run_events.of_run) g (id)
+   cross join lateral (select * from holdfast.step_story t where t.step_id = g.id offset 0) y
    order by 1;
 end
 $$;
@@ -12696,7 +12782,8 @@ begin
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant)
+     and (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id));  -- else retention removes it
 end
 $$;
 
@@ -13653,17 +13740,10 @@ $$;
 --
 
 CREATE FUNCTION holdfast.wake_for_schedules() RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  clock constant timestamptz := holdfast.clock();
-begin
-  if exists (select from holdfast.workers w where w.is_asleep and holdfast.is_live_worker(w.seen_at, clock)) then
-    perform pg_notify('holdfast', '');
-  end if;
-end
-$$;
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT pg_notify('holdfast'::text, ''::text) AS pg_notify;
+END;
 
 
 --
@@ -21661,7 +21741,9 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
      LEFT JOIN LATERAL holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable) ON (true))
-  WHERE ((s.machine = 'flow.step'::text) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+  WHERE ((s.machine = 'flow.step'::text) AND (EXISTS ( SELECT
+           FROM holdfast.runs r
+          WHERE (r.id = n.run_id))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -21739,7 +21821,9 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
   WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND (NOT (EXISTS ( SELECT
            FROM holdfast.resolutions r
-          WHERE ((r.step_id = s.id) AND (r.resolved_at >= s.finished_at))))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+          WHERE ((r.step_id = s.id) AND (r.resolved_at >= s.finished_at))))) AND ((s.run_id IS NULL) OR (EXISTS ( SELECT
+           FROM holdfast.runs r
+          WHERE (r.id = s.run_id)))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -22396,7 +22480,9 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
              LEFT JOIN LATERAL holdfast.limit_rule(h.name, h.tenant) r(name, tenant, concurrency, rate, per, burst, breaker_after, breaker_for, breaker_counts, paused_until, paused_by, pause_reason, defined_at) ON (true))
              CROSS JOIN LATERAL ( SELECT GREATEST(h.paused_until, r.paused_until) AS until) p)
           WHERE ((s.parked_for = 'limit'::text) AND (h.id = s.limited_by))) l ON (true))
-  WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+  WHERE (((s.run_id IS NULL) OR (EXISTS ( SELECT
+           FROM holdfast.runs r
+          WHERE (r.id = s.run_id)))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -28739,6 +28825,17 @@ GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_operator;
 
 
 --
+-- Name: FUNCTION pruned_steps(of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pruned_steps(of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pruned_steps(of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.pruned_steps(of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.pruned_steps(of_run uuid) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.pruned_steps(of_run uuid) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pull_calls(heads bigint[], queue text, priority integer, wanted integer, is_empty boolean, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28909,6 +29006,13 @@ REVOKE ALL ON FUNCTION holdfast.remember_queues(queues text[], priorities intege
 --
 
 REVOKE ALL ON FUNCTION holdfast.remember_reached(place text, reached holdfast.due_position, seen bigint[], dues timestamp with time zone[], taken bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_steps_of_runs(run_ids uuid[], step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_steps_of_runs(run_ids uuid[], step_ids bigint[]) FROM PUBLIC;
 
 
 --

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast import cron
 
-BEGIN, END = datetime(2025, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
+BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)  # with a 29th of February
 MINUTES = (END - BEGIN) // timedelta(minutes=1)
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe")  # Lord Howe shifts by half an hour
 CRONS = (
@@ -95,6 +95,7 @@ def test_every_minute_of_three_years_fires_as_the_oracle_says(zone: str) -> None
     """X-09, R30: each tick once, in spring, in autumn and on the 29th of February."""
     for expression in CRONS:
         expected = brute_force(expression, zone)
+        assert expected, expression
         assert list(computed(expression, zone, BEGIN - timedelta(minutes=1))) == expected, (expression, zone)
 
 
@@ -132,6 +133,32 @@ def test_a_plan_goes_on_where_the_last_one_ended_and_counts_what_it_leaves_out()
     assert (plan["id"], plan["version"], plan["after"]) == (1, 2, 0)
     later = cron.plan({**wanted, "after": plan["ticks"][-1]})
     assert later["ticks"][0] == plan["ticks"][-1] + minute
+
+
+@pytest.mark.parametrize(
+    ("expression", "after"),
+    [("0 0 29 2 *", datetime(9940, 1, 1, tzinfo=UTC)), ("0 0 1 1 *", datetime(9991, 1, 1, tzinfo=UTC)),
+     ("* * * * *", datetime(9999, 12, 31, 23, 50, tzinfo=UTC))],
+)  # fmt: skip
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati"])
+def test_ticks_end_with_the_calendar(expression: str, after: datetime, zone: str) -> None:
+    moments = list(cron.ticks(expression, zone, after))
+    assert len(moments) < cron.AHEAD
+    assert all(tick.year < 10_000 for tick in moments)
+
+    wanted = {"id": 1, "version": 2, "now": 0, "cron": expression, "timezone": zone}
+    plan = cron.plan({**wanted, "after": (after - cron.EPOCH) // cron.MICROSECOND})
+    assert len(plan.get("ticks", [])) == len(moments)
+    assert ("broken" in plan) == (not moments)
+
+
+def test_a_schedule_whose_plan_fails_is_broken_and_says_why() -> None:
+    wanted = {"id": 1, "version": 2, "after": 10**18, "now": 0, "cron": "0 0 1 1 *", "timezone": "UTC"}
+
+    plan = cron.plan(wanted)
+
+    assert (plan["id"], plan["version"], plan["after"]) == (1, 2, 10**18)
+    assert "OverflowError" in plan["broken"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -32,7 +33,7 @@ class NoTicks(ValueError):
 
 
 def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
-    """Yield the ticks after an instant, in order, without end unless the cron stops matching."""
+    """Yield the ticks after an instant, in order, up to the last one before the year 10000."""
     zone = _zone(timezone)
     fields = cron.split()
     if len(fields) != 5:
@@ -43,7 +44,7 @@ def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
         hint = ": it never comes, or is out of range" if "day-of-month" in str(error) else ""
         raise NoTicks(f"{str(error)[:1].lower()}{str(error)[1:]} in {cron!r}{hint}") from None
     is_at_fixed_times = not fields[0].startswith("*") and not fields[1].startswith("*")
-    return _once_per_local_time(cron, zone, after) if is_at_fixed_times else _by_instant(cron, zone, after)
+    return _in_range(_once_per_local_time(cron, zone, after) if is_at_fixed_times else _by_instant(cron, zone, after))
 
 
 def every(every: timedelta, anchor: datetime, after: datetime) -> Iterator[datetime]:
@@ -69,27 +70,37 @@ def words(cron: str) -> str:
 def plan(wanted: dict[str, Any]) -> dict[str, Any]:
     """Compute what holdfast.plan_schedules takes for one schedule of holdfast.fire_schedules."""
     known = {key: wanted[key] for key in ("id", "version", "after")}
+    try:
+        return known | _plan(wanted)
+    except NoTicks as reason:
+        return {**known, "broken": str(reason)}
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others go on
+        return {**known, "broken": f"its ticks cannot be computed: {type(error).__name__}: {error}"}
+
+
+def _plan(wanted: dict[str, Any]) -> dict[str, Any]:
     after, now = EPOCH + wanted["after"] * MICROSECOND, EPOCH + wanted["now"] * MICROSECOND
     passed: deque[int] = deque(maxlen=MOST_MISSED)
     count, first, last_dropped = 0, None, None
     upcoming: list[int] = []
-    try:
-        first_tick(wanted["cron"], wanted["timezone"], after)
-        moments = ticks(wanted["cron"], wanted["timezone"], after)
-        for tick in moments:
-            if tick > now:
-                upcoming = [_microseconds(tick), *map(_microseconds, islice(moments, AHEAD - 1))]
-                break
-            first = first if count else _microseconds(tick)
-            if len(passed) == MOST_MISSED:
-                last_dropped = passed[0]
-            passed.append(_microseconds(tick))
-            count += 1
-        text = words(wanted["cron"])
-    except NoTicks as reason:
-        return {**known, "broken": str(reason)}
+    first_tick(wanted["cron"], wanted["timezone"], after)
+    moments = ticks(wanted["cron"], wanted["timezone"], after)
+    for tick in moments:
+        if tick > now:
+            upcoming = [_microseconds(tick), *map(_microseconds, islice(moments, AHEAD - 1))]
+            break
+        first = first if count else _microseconds(tick)
+        if len(passed) == MOST_MISSED:
+            last_dropped = passed[0]
+        passed.append(_microseconds(tick))
+        count += 1
     dropped = {} if last_dropped is None else {"dropped": [count - MOST_MISSED, first, last_dropped]}
-    return {**known, **dropped, "ticks": [*passed, *upcoming], "words": text}
+    return {**dropped, "ticks": [*passed, *upcoming], "words": words(wanted["cron"])}
+
+
+def _in_range(moments: Iterator[datetime]) -> Iterator[datetime]:
+    with suppress(OverflowError):  # beyond the year 9999 there is no tick
+        yield from moments
 
 
 def _once_per_local_time(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:

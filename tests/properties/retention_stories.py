@@ -167,6 +167,7 @@ def what_was_pruned_is_known_to_its_own_tenants(db: DB) -> None:
     with login_for(db, "hf_reader", "ours") as reader:
         for subject in (step_id, run_id):
             assert run(reader, retention_calls.pruned(str(subject))) == []
+        assert value(reader, "select count(*) from holdfast.pruned_steps(%s)", run_id) == 0
 
 
 def a_tick_that_started_something_is_known_to_the_next(db: DB) -> None:

@@ -126,6 +126,15 @@ def a_sleeper_is_told_when_a_tick_comes(db: DB) -> None:
     assert run(db, calls.mark_asleep("w")) == [HOUR]
 
 
+def a_change_is_told_to_all_who_listen(db: DB) -> None:
+    """Also while nobody sleeps: somebody may by the time that it commits."""
+    db.execute("listen holdfast")
+    define(db, every=HOUR)
+    hints = [hint.payload for hint in db.notifies(timeout=0)]
+    db.execute("unlisten holdfast")
+    assert hints == [""]
+
+
 def a_backfill_leaves_what_has_started(db: DB) -> None:
     clock = Clock(db)
     clock.set(at("03-01 00:00"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -11,12 +12,13 @@ from psycopg import Connection, sql
 from holdfast import errors
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run, translate
+from kernel.schedules import define
 from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
 EVERYBODY = ["hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner", "hf_migrator", "superuser"]
-TABLES = ("journal", "notes", "queue_pauses", "limit_changes", "run_changes")
+TABLES = ("journal", "notes", "queue_pauses", "limit_changes", "run_changes", "schedule_changes")
 CHANGES = ["update {} set at = now()", "delete from {}", "truncate {}", "truncate {} cascade"]
 
 
@@ -30,6 +32,7 @@ def written(db: DB) -> list[str]:
     (run_id,) = run(db, calls.start_run("flow.task", "f", "flow.step", steps=[{"kind": "a", "name": "a"}]))
     run(db, calls.pause_run(str(run_id)))
     run(db, limit_calls.define_limit("api", concurrency=1))
+    define(db, every=timedelta(hours=1))
     parts = db.execute(
         """select distinct tableoid::regclass::text from holdfast.journal
            union select distinct tableoid::regclass::text from holdfast.notes"""
@@ -48,7 +51,7 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
     user = db if role == "superuser" else login(role)
     if role == "hf_migrator":
         user.execute("set role hf_owner")
-    assert len(written) == 7
+    assert len(written) == len(TABLES) + 2
 
     for table in written:
         for change in CHANGES:
@@ -61,6 +64,16 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
             proof.add(rounds=1)
 
     assert rows(db) == before
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("trigger", ["stays", "stays_whole"])
+def test_a_table_that_lost_its_trigger_is_a_violation(db: DB, table: str, trigger: str) -> None:
+    with db.transaction(force_rollback=True):
+        db.execute(f"alter table holdfast.{table} disable trigger {trigger}")
+        broken = [(each.invariant, each.subject) for each in run(db, calls.violations())]
+
+    assert broken == [("trigger_fires", f"{table}.{trigger}")]
 
 
 def test_partitions_that_are_made_later_are_as_firm(db: DB, written: list[str]) -> None:

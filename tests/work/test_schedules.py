@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import Ctx, Holdfast
@@ -14,6 +15,7 @@ from holdfast.errors import BadDefinition, HoldfastError
 from holdfast.kernel import calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock
+from holdfast.worker import listener, ticker
 from kernel.schedules import at, define, listed, ticks
 from kernel.steps import DB, value
 from worker.running import burst, read, until, working
@@ -101,6 +103,8 @@ def test_a_schedule_in_code_whose_time_has_passed_is_over_and_keeps_no_worker_fr
         ({"every": "soon"}, "every"),
         ({"at": datetime(2027, 1, 1)}, "at"),  # noqa: DTZ001
         ({"every": 60, "ends_at": "tomorrow"}, "ends_at"),
+        ({"cron": "0 0 1 1 *", "starts_at": datetime(9000, 6, 1, tzinfo=UTC)}, "starts_at"),
+        ({"every": 60, "ends_at": datetime(1899, 6, 1, tzinfo=UTC)}, "ends_at"),
         ({"every": 60, "missed": "some"}, "missed"),
         ({"every": 60, "overlap": "wait"}, "overlap"),
         ({"every": 60, "spread": "2d"}, "spread"),
@@ -162,6 +166,37 @@ def test_a_sleeping_worker_learns_of_a_new_schedule_and_fires_it_on_time(dsn: st
     assert timedelta(0) <= late < timedelta(minutes=10)
 
 
+def test_a_schedule_that_commits_after_a_worker_fell_asleep_wakes_it(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    with psycopg.connect(dsn) as other:
+        define(other, "soon", at=datetime.now(UTC) + SOON, input='{"region": "eu"}')
+        with working(hf, poll_min=timedelta(minutes=10), poll_max=timedelta(minutes=10)):
+            until(lambda: value(db, "select bool_or(is_asleep) from holdfast.workers"), "its sleep")
+            other.commit()
+            until(lambda: ticks(db, "soon"), "the tick")
+
+
+def test_an_idle_worker_that_no_longer_hears_hints_still_looks(
+    dsn: str, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf = app(dsn)
+    monkeypatch.setattr(ticker, "IDLE_LOOKS_EACH", 0.1)
+    with working(hf, poll_max=timedelta(seconds=0.1)) as worker:
+        until(lambda: value(db, "select bool_or(is_asleep) from holdfast.workers"), "its sleep")
+        monkeypatch.setattr(listener, "aconnect", unreachable)
+        db.execute(
+            """select pg_terminate_backend(a.pid) from pg_stat_activity a
+                where a.datname = current_database() and a.query ilike 'listen %'"""
+        )
+        until(lambda: not worker._listener.hears, "the loss of its listener")
+        define(db, "soon", at=datetime.now(UTC) + SOON, input='{"region": "eu"}')
+        until(lambda: ticks(db, "soon"), "the tick")
+
+
+async def unreachable(dsn: str) -> Any:
+    raise psycopg.OperationalError("no more connections")
+
+
 def test_a_busy_worker_fires_on_time_too(dsn: str, db: DB) -> None:
     hf = app(dsn)
     begun, gate = Event(), Event()
@@ -213,3 +248,29 @@ def test_a_worker_whose_look_at_schedules_is_refused_goes_on_with_its_tasks(dsn:
     burst(hf)
 
     assert handle.status().state == "done"
+
+
+def test_a_worker_whose_look_at_schedules_times_out_goes_on_with_its_tasks(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    define(db, "soon", every=timedelta(hours=1), input='{"region": "eu"}')
+    db.execute(
+        """create or replace function holdfast.fire_schedules(batch int default 50)
+           returns table (looked_at int, waits interval, plans jsonb) language plpgsql as
+           $$ begin raise lock_not_available; end $$"""
+    )
+    handle = task(hf).start("eu")
+    worker = burst(hf)
+
+    assert handle.status().state == "done"
+    assert worker.meters.errors._value.get() == 0
+
+
+def test_a_schedule_at_the_end_of_the_calendar_is_broken_and_the_worker_goes_on(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    define(db, "never", cron="0 0 1 1 *", input='{"region": "eu"}')
+    db.execute("update holdfast.schedules set after_at = '9999-12-31 12:00Z'")
+    handle = task(hf).start("eu")
+    burst(hf)
+
+    assert handle.status().state == "done"
+    assert (listed(db, "never")["state"], "never fires" in listed(db, "never")["broken"]) == ("broken", True)

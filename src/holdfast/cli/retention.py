@@ -126,7 +126,8 @@ def run(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
     most: Annotated[
-        int, typer.Option("--most", min=1, max=100_000_000, help="The most tasks and runs that a dry run looks at.")
+        int,
+        typer.Option("--most", min=1, max=100_000_000, help="The most of each kind that a dry run looks at."),
     ] = 1_000_000,
     timeout: Annotated[
         timedelta | None,
@@ -211,8 +212,9 @@ def _show_counts(found: list[Prunable], most: int, *, as_json: bool) -> None:
     data_table(COUNT_COLUMNS, [(e.what, e.rule, e.rows, e.steps) for e in found])
     if not found:
         say("a sweep would remove nothing now")
+    say("not counted: rows that faces keep for themselves, and rule runs that never began")
     if not is_all:
-        say(f"there may be more: only the oldest {most:,} tasks and runs were looked at; see --most")
+        say(f"there may be more: only the oldest {most:,} tasks, runs and ticks were looked at; see --most")
 
 
 def _kept(rule: Rule) -> str:

@@ -16,6 +16,7 @@ from holdfast.kernel.schedule_calls import Missed, Overlap, Schedulable, When
 LEAST = timedelta(seconds=1)
 LONGEST = timedelta(days=366)
 MOST_SPREAD = timedelta(days=1)
+FIRST_YEAR, LAST_YEAR = 1900, 8999  # as in SQL: ticks are planned some centuries ahead, and a calendar ends with 9999
 
 
 class Times(TypedDict, total=False):
@@ -94,6 +95,12 @@ def read_when(
         if moment is not None and not (isinstance(moment, datetime) and moment.utcoffset() is not None):
             raise error(
                 f"{what} must be a datetime with a time zone, got {moment!r}", where=what, next="add tzinfo=UTC"
+            )
+        if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
+            raise error(
+                f"{what} must be in the years {FIRST_YEAR} to {LAST_YEAR}, got {moment}",
+                where=what,
+                next="leave ends_at out for a schedule without an end",
             )
     span = None if every is None else duration(every, "every", error=error)
     if span is not None and not LEAST <= span <= LONGEST:

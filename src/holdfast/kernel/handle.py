@@ -134,7 +134,10 @@ class Handle(ABC, Generic[R_co]):
         await afollow(self._executor, self._resolve(reason, result))
 
     def events(self) -> list[HistoryEvent]:
-        """List its moves and notes, of a run also those of its steps, in the order in which they happened."""
+        """List its moves and notes, of a run also those of its steps, in the order in which they happened.
+
+        What retention removed has them as long as the journal; `step` is then a step's number, for its name is gone.
+        """
         return follow(self._executor, self._events())
 
     async def aevents(self) -> list[HistoryEvent]:

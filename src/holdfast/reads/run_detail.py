@@ -206,6 +206,11 @@ select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_sta
        j.reason as message, j.error::text as payload
   from holdfast.journal j where j.run_id = %(id)s and j.step_id is null order by j.id desc limit %(limit)s
 """
+PRUNED_STORY: LiteralString = """
+select e.id::text, e.at, e.attempt, e.kind as entry, e.event as what, e.from_state, e.to_state, e.actor_kind, e.actor,
+       nullif(concat_ws(': ', 'step ' || e.step, e.message), '') as message, e.payload::text
+  from holdfast.run_events(%(id)s) e order by e.id desc limit %(limit)s
+"""
 PARENTS: LiteralString = """
 select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome
   from holdfast.edges e
@@ -264,6 +269,12 @@ def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunSt
 def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
     """Return the latest history of a step or of a run itself, oldest first."""
     text = STEP_STORY if isinstance(id, int) else RUN_STORY
+    return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
+
+
+def pruned_story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
+    """Return the latest history of what is gone, oldest first; of a run also that of its steps, by their numbers."""
+    text = STEP_STORY if isinstance(id, int) else PRUNED_STORY
     return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
 
 

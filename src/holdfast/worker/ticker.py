@@ -12,6 +12,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from math import inf
 
+import psycopg
+
 from holdfast import cron, log
 from holdfast.connections.worker import WorkerConnection
 from holdfast.errors import RefusedError
@@ -58,7 +60,9 @@ class Ticker:
         try:
             while await self._look():
                 pass
-        except RefusedError as error:  # whatever is wrong with schedules, claims go on
+        except (RefusedError, psycopg.OperationalError) as error:  # whatever is wrong with schedules, claims go on
+            if not self._connection.is_open:
+                raise
             self._looked_at = time.monotonic()
             self._look_at = self._looked_at + AFTER_REFUSAL
             self._log.error("schedules.refused", error=str(error), kind=type(error).__name__)

@@ -97,6 +97,7 @@ def test_a_dry_run_counts_and_a_run_removes(cli, found, db, clock):
         ("tasks", "succeeded: 30 days"): (3, 3), ("runs", "succeeded: 30 days"): (1, 3),
     }  # fmt: skip
     assert "only the oldest 2" in cli("retention", "run", "--dry-run", "--most", "2").stderr
+    assert "not counted" in cli("retention", "run", "--dry-run").stderr
     assert is_there(db, run_id)
 
     assert found("retention", "run") == {
@@ -119,6 +120,7 @@ def test_runs_show_still_tells_the_story_of_what_was_pruned(cli, found, db, cloc
         page = found("runs", "show", str(subject))
         assert (page["what"], page["rule"], page["is_pruned"]) == (label, rule, True)
         assert page["story"][-1]["what"] == last
+        assert "claimed" in [entry["what"] for entry in page["story"]], "a run's steps are part of it"
         shown = cli("runs", "show", str(subject))
         assert (shown.returncode, rule in shown.stdout, last in shown.stdout) == (0, True, True)
 

@@ -12,7 +12,7 @@ from holdfast.errors import BadInput
 from holdfast.kernel import calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock
-from kernel.schedules import at, define, fire, started, ticks
+from kernel.schedules import at, define, fire, listed, started, ticks
 
 pytestmark = pytest.mark.one_server
 DB = Connection[Any]
@@ -41,6 +41,23 @@ def test_after_an_outage_of_ten_minutes_the_policy_is_obeyed_and_the_rest_record
     assert became.pop(at("03-01 00:11")) == ("started" if missed == "all" else "missed")
     assert len(became) == 9
     assert list(became.values()) == ["missed"] * (9 - fired) + ["started"] * fired
+
+
+@pytest.mark.parametrize("rule", [{"cron": "* * * * *"}, {"every": timedelta(minutes=1)}], ids=["cron", "every"])
+def test_ticks_after_the_end_of_a_schedule_are_not_missed(db: DB, clock: Clock, rule: dict[str, Any]) -> None:
+    """It ended during an outage of two days: the newest of its ticks is the one at its end."""
+    clock.set(at("03-01 00:00"))
+    define(db, missed="one", ends_at=at("03-02 00:00"), **rule)
+    fire(db)
+    clock.set(at("03-03 00:00"))
+
+    fire(db)
+
+    assert [tick for tick, outcome in ticks(db) if outcome == "started"] == [at("03-02 00:00")]
+    assert db.execute("select sum(ticks), max(coalesce(until_at, at)) from holdfast.ticks").fetchone() == (
+        1440, at("03-02 00:00")
+    )  # fmt: skip
+    assert listed(db)["state"] == "ended"
 
 
 def test_a_tick_is_on_time_for_a_minute_and_missed_after_it(db: DB, clock: Clock) -> None:

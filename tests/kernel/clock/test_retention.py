@@ -14,6 +14,7 @@ from holdfast.kernel.db import run
 from holdfast.models import Fail
 from holdfast.testing import Clock
 from kernel.retention import days, flow, is_there, keep, left_of, removal, sweep, task
+from kernel.schedules import define, fire
 from kernel.steps import (
     DB,
     claim_one,
@@ -27,6 +28,7 @@ from kernel.steps import (
     wide_run,
     wish_in_chunks,
 )
+from properties.guards import login_for
 
 KEPT = {"succeeded": 30, "cancelled": 30, "failed": 90}
 
@@ -136,6 +138,9 @@ def test_a_large_run_goes_at_once_and_its_steps_follow_in_chunks(db: DB, clock: 
             run(db, calls.retry(str(subject)))
         assert "failed: 90 days" in gone.value.what
     assert run(db, calls.run_status([run_id])) == []
+    assert run(db, calls.step_status(steps)) == run(db, calls.step_results(steps)) == []
+    for view in ("holdfast.step_list", "holdfast.dead_steps", "flow.steps"):
+        assert value(db, f"select count(*) from {view}") == 0, view
 
     chunk = first
     sizes = []
@@ -145,6 +150,24 @@ def test_a_large_run_goes_at_once_and_its_steps_follow_in_chunks(db: DB, clock: 
         assert violations(db) == []
     assert sizes[:4] == [2, 2, 2, 1]
     assert left_of(db, run_id, steps) == {}
+
+
+@pytest.mark.parametrize("batch", [1000, 1], ids=["whole", "in chunks"])
+def test_the_journal_of_a_runs_steps_is_found_by_the_run_when_it_is_gone(db: DB, clock: Clock, batch: int) -> None:
+    """Which step failed, and why; only its name is gone with it."""
+    run_id, other = flow(db, "failed"), flow(db, "failed")
+    before = {subject: run(db, calls.run_events(subject)) for subject in (run_id, other)}
+    clock.advance(days(91))
+
+    swept = sweep(db, batch=batch)
+
+    assert swept.runs == 2
+    for subject, events in before.items():
+        after = run(db, calls.run_events(subject))
+        assert [(each.id, each.event, each.payload) for each in after] == [
+            (each.id, each.event, each.payload) for each in events
+        ]
+        assert [each.step for each in after] == [each.step_id and str(each.step_id) for each in events]
 
 
 def claim_all(db: DB) -> list[Any]:
@@ -344,6 +367,40 @@ def test_a_dry_run_counts_just_what_a_sweep_removes(db: DB, clock: Clock) -> Non
     swept = sweep(db)
     assert (swept.steps, swept.runs, swept.keys) == (3 + 3, 1, 1)
     assert run(db, retention_calls.prunable()) == []
+
+
+def test_a_dry_run_counts_ticks_as_a_sweep_removes_them(db: DB, clock: Clock) -> None:
+    """The ticks that the next one needs stay. Another tenant's are not counted."""
+    clock.freeze()
+    define(db, every=days(1), overlap="skip")
+    for _ in range(3):
+        clock.advance(days(1))
+        fire(db)
+    db.execute("""insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
+                  select t, 'gone', c, c, c, 'clock', 'skipped', 'work', '{}', 'scheduler'
+                    from holdfast.clock() c, unnest(array['a', 'b']) t""")
+    clock.advance(days(31))
+
+    (counted,) = run(db, retention_calls.prunable())
+    (few,) = run(db, retention_calls.prunable(most=3))
+    with login_for(db, "hf_operator", "a") as operator:
+        (own,) = run(operator, retention_calls.prunable())
+
+    assert (counted.what, counted.rule, counted.is_all) == ("ticks", "ticks: 30 days", True)
+    assert (few.is_all, own.rows) == (False, 1)
+    assert sweep(db).ticks == counted.rows > 2
+    assert run(db, retention_calls.prunable()) == []
+
+
+def test_a_run_for_one_that_was_pruned_is_refused_by_its_rule(db: DB, clock: Clock) -> None:
+    run_id = flow(db)
+    clock.advance(days(31))
+    sweep(db)
+
+    for subject, error in ((run_id, errors.Pruned), (UUID(int=7), errors.NotFound)):
+        with pytest.raises(error) as refused:
+            run(db, calls.start_run("flow.task", "order", "flow.step", steps=[node("a")], of_run=subject))
+        assert (refused.value.where, bool(refused.value.next)) == (str(subject), True)
 
 
 def test_it_is_known_what_was_removed_when_and_by_which_rule(db: DB, clock: Clock) -> None:

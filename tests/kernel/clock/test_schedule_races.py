@@ -67,6 +67,35 @@ def test_a_tick_and_what_it_starts_are_one_transaction(dsn: str, db: DB, clock: 
     assert run(db, calls.violations()) == []
 
 
+def test_a_tick_that_waits_for_a_lock_holds_up_neither_the_call_nor_other_schedules(
+    dsn: str, db: DB, clock: Clock
+) -> None:
+    """Somebody has cancelled what the tick before it started, and does not commit."""
+    clock.set(at("03-01 00:00"))
+    for name, overlap in (("a", "cancel"), ("b", "allow")):
+        define(db, name, every=HOUR, overlap=overlap)
+    for hour in (1, 2):
+        clock.set(at(f"03-01 0{hour}:00"))
+        if hour == 1:
+            fire(db)
+    step = value(db, "select ids[1] from holdfast.ticks where name = 'a'")
+    patient = psycopg.connect(dsn, autocommit=True, options="-c statement_timeout=20s")
+    with psycopg.connect(dsn) as person, patient as worker:
+        person.execute("select holdfast.cancel(%s)", [step])
+
+        (fired,) = run(worker, schedule_calls.fire_schedules())
+
+        assert (fired.looked_at, fired.waits) == (2, timedelta(seconds=2))
+        assert (len(ticks(db, "a")), len(ticks(db, "b"))) == (1, 2)
+        assert run(db, calls.violations()) == []
+        person.commit()
+    clock.advance(timedelta(seconds=2))
+    fire(db)
+
+    assert ticks(db, "a") == [(at(f"03-01 0{hour}:00"), "started") for hour in (1, 2)]
+    assert run(db, calls.violations()) == []
+
+
 def test_a_tick_beside_a_change_is_fired_once_or_not_at_all(dsn: str, db: DB, clock: Clock) -> None:
     """A definition, a pause and a removal wait for the tick that is being fired, or come before it."""
     changes: list[Any] = [

@@ -33,6 +33,8 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
   join holdfast.steps s on s.id = n.step_id and s.run_id = n.run_id
  cross join lateral (select case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end as next_retry_at) w
   left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
- where s.machine = 'flow.step' and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
+ where s.machine = 'flow.step'
+   and exists (select from holdfast.runs r where r.id = n.run_id)  -- else retention removes it
+   and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 -- Writes are granted so that they reach the triggers, which apply an operator's adjustments.
 grant select, insert, update, delete on flow.steps to hf_producer, hf_worker, hf_reader, hf_operator;

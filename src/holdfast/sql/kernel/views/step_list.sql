@@ -35,5 +35,6 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
       left join lateral holdfast.limit_rule(h.name, h.tenant) r on true
      cross join lateral (select greatest(h.paused_until, r.paused_until) as until) p
      where s.parked_for = 'limit' and h.id = s.limited_by) l on true
- where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
+ where (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id))  -- else retention removes it
+   and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,6 +1,7 @@
--- Counts what a sweep would remove now, by rule, and removes nothing. It looks at up to `most` tasks and as many runs,
+-- Counts what a sweep would remove now, by rule, and removes nothing. It looks at up to `most` tasks, runs and ticks,
 -- the oldest first; `is_all` says whether that was all of them. Shows what the login may act for; keys and months,
--- which belong to nobody, only to a login for all tenants.
+-- which belong to nobody, only to a login for all tenants. It leaves out what faces remove by their own rules: rows of
+-- their own, and runs that never began.
 create or replace function holdfast.prunable(most int default 1000000)
 returns table (what text, rule text, rows bigint, steps bigint, is_all boolean)
 language plpgsql stable security definer
@@ -62,6 +63,15 @@ begin
   end loop;
   return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
                  from jsonb_each(found) f order by f.key;
+  return query
+  select 'ticks', min(e.rule), count(*), null::bigint, min(e.among) < prunable.most
+    from (select holdfast.rule_text(r) as rule, not holdfast.is_needed_tick(o.tick) as is_gone, count(*) over () as among
+            from holdfast.history_rule('ticks') r
+           cross join lateral (select t as tick from holdfast.ticks t
+                                where t.fired_at <= clock - r.keep and holdfast.matches_any(allowed, t.tenant)
+                                order by t.fired_at limit prunable.most) o) e
+   where e.is_gone
+  having count(*) > 0;
   if allowed is null then
     return query
     select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most

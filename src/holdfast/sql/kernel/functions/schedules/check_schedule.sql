@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+  odd record;
 begin
   perform holdfast.check_name('target', coalesce(schedule.target, ''));
   perform holdfast.check_size('an input', schedule.input);
@@ -39,9 +40,16 @@ begin
     perform holdfast.refuse('RN005', format('there is no time zone %s', to_json(schedule.timezone)),
                             'use a name of pg_timezone_names, such as Europe/Berlin', 'timezone');
   end if;
-  perform holdfast.check_due(schedule.at);
-  perform holdfast.check_due(schedule.starts_at);
-  perform holdfast.check_due(schedule.ends_at);
+  select w.what, w.at into odd
+    from (values (1, 'at', schedule.at), (2, 'starts_at', schedule.starts_at), (3, 'ends_at', schedule.ends_at))
+           w (no, what, at)
+   where w.at not between timestamptz '1900-01-02 00:00:00+00' and timestamptz '9000-01-01 00:00:00+00'
+   order by w.no
+   limit 1;
+  if odd.what is not null then  -- a calendar ends with 9999, and ticks are planned some centuries ahead
+    perform holdfast.refuse('RN005', format('%s must be in the years 1900 to 8999, got %s', odd.what, odd.at),
+                            'leave ends_at out for a schedule without an end', odd.what);
+  end if;
   if schedule.ends_at <= check_schedule.clock then
     perform holdfast.refuse('RN005', format('ends_at must be in the future, got %s', schedule.ends_at),
                             'leave it out for a schedule without an end', 'ends_at');

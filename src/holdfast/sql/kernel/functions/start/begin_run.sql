@@ -19,7 +19,9 @@ begin
   -- Locked, so that retention leaves the other run in place.
   perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
   if begin_run.of_run is not null and not found then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
+    perform holdfast.refuse_pruned(begin_run.of_run::text);
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant),
+                            '`holdfast runs list` shows them', begin_run.of_run::text);
   end if;
   if begin_run.key is not null then
     hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,

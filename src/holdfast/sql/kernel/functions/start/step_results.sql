@@ -14,7 +14,8 @@ begin
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant)
+     and (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id));  -- else retention removes it
 end
 $$;
 grant execute on function holdfast.step_results to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -11,6 +11,7 @@ declare
   ids constant bigint[] := array(select n.step_id from holdfast.run_steps n
                                   where n.run_id = sweep.run_left order by n.step_id limit prune_rest_of_run.batch);
 begin
+  perform holdfast.remember_steps_of_runs(array[sweep.run_left], ids);
   perform holdfast.delete_run_steps(ids);
   delete from holdfast.run_steps n where n.run_id = sweep.run_left and n.step_id = any (ids);
   sweep.steps := sweep.steps + cardinality(ids);

@@ -37,6 +37,9 @@ begin
   if found_ids is not null then
     ids := holdfast.lock_whole_runs(found_ids, ends, is_large);
     perform holdfast.call_prunes('{}', ids);
+    perform holdfast.remember_pruned_runs(
+      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
+      prune_runs.clock);
     if is_large then
       sweep.run_left := ids[1];
     else
@@ -44,9 +47,6 @@ begin
     end if;
     delete from holdfast.run_choices c where c.run_id = any (ids);  -- guard: choices
     delete from holdfast.runs r where r.id = any (ids);
-    perform holdfast.remember_pruned_runs(
-      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
-      prune_runs.clock);
     sweep.runs := sweep.runs + cardinality(ids);
   end if;
   sweep.run_id := case when is_cut then found_ids[cardinality(found_ids)] else last_id end;

@@ -22,13 +22,13 @@ begin
        for update of r skip locked;
     continue when run.id is null;
     perform holdfast.call_prunes('{}', array[run.id]);
+    perform holdfast.remember_pruned_runs(array[run.id], array['it never began'], prune_unwanted.clock);
     if run.total > prune_unwanted.batch then
       sweep.run_left := run.id;
     else
       sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(array[run.id]);
     end if;
     delete from holdfast.runs r where r.id = run.id;
-    perform holdfast.remember_pruned_runs(array[run.id], array['it never began'], prune_unwanted.clock);
     sweep.runs := sweep.runs + 1;
     return sweep;
   end loop;

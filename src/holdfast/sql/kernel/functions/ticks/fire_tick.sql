@@ -1,7 +1,8 @@
 -- Fires one tick of a locked schedule by the clock: it starts its work and records what became of it, in one
 -- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is
 -- recorded as failed and the schedule goes on; it is skipped if the face says object_in_use, because what it would
--- start is open already. Returns what became of it; null: nothing.
+-- start is open already. If somebody has locked what it needs, nothing is done, and it is blocked. Returns what became
+-- of it; null: nothing.
 create or replace function holdfast.fire_tick(schedule holdfast.schedules, at timestamptz, clock timestamptz)
 returns text
 language plpgsql
@@ -40,9 +41,11 @@ begin
       ids := holdfast.start_tick(schedule, fire_tick.clock);
       perform holdfast.set_actor();
     end if;
-  exception when others then
+  exception when lock_not_available then
+    return 'blocked';
+  when others then
     -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
-    if sqlstate ~ '^(08|25|40|53|55P03|57|58)' then
+    if sqlstate ~ '^(08|25|40|53|57|58)' then
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;

@@ -11,7 +11,7 @@ as $$
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
                  ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
                  ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
-
+                 ('run_changes', 'stays'), ('run_changes', 'stays_whole'),
                  ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
