@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from holdfast import masking
+from holdfast import log, masking
 from holdfast.errors import BadDefinition, SecretMissing
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_too_short: set[str] = set()  # names of secrets that a warning was logged for
 
 
 class _Supplied:
@@ -63,8 +64,10 @@ class Env:
     def find(self) -> str | None:
         """Return the secret, which is masked from now on; None if it is not set."""
         value = os.environ.get(self.name) or self._in_file()
-        if value is not None:
-            masking.known.add(value, self.name)
+        if value is not None and not masking.known.add(value, self.name) and self.name not in _too_short:
+            _too_short.add(self.name)
+            why = f"a value of fewer than {masking.LEAST} characters is not masked"
+            log.get("env").warning("secret.too_short", name=self.name, why=why)
         return value
 
     def _in_file(self) -> str | None:

@@ -90,6 +90,7 @@ def test_logs_print_output_as_it_is_and_fold_groups(cli, db):
 
 
 def test_following_shows_each_line_as_it_comes_and_ends_with_the_run(db, dsn, tmp_path):
+    """O-19"""
     run_id = queue(db)
     claim(db)
     surroundings = environment(dsn=dsn, home=tmp_path / "no home")
@@ -184,6 +185,18 @@ def test_projects_are_listed_and_defined(cli, found, db):
     assert [each["name"] for each in found("ops", "environments")["environments"]] == ["staging"]
 
 
+def test_a_command_without_settings_only_lists(cli, found):
+    found("ops", "projects", "shop", "--repository", "acme/shop")
+    settings = ("--approval", "--branch", "release/*", "--concurrency", "2", "--on-push", "cancel_all", "--kind", "x")
+    (defined,) = found("ops", "environments", "shop", "prod", *settings)["environments"]
+    found("ops", "environments", "other", "prod", "--no-approval")
+
+    assert [each["repository"] for each in found("ops", "projects", "shop")["projects"]] == ["acme/shop"]
+    assert found("ops", "environments", "shop", "prod")["environments"] == [defined]
+    assert found("ops", "environments", "shop", "test")["environments"] == []
+    assert cli("ops", "environments", "shop", "--approval").returncode == 2
+
+
 def test_the_monitor_cancels_stale_runs_and_says_how_many(cli, db, clock):
     """O-93, O-94, O-95."""
     run_id = queue(db)
@@ -235,6 +248,17 @@ def test_any_program_is_a_worker(cli, db):
     assert (metadata["error"], metadata["retry_count"], metadata["exit_code"]) == ("Max retries exceeded", 3, 3)
     assert run(db, bad)["claimed_by"].startswith(f"worker-{os.uname().nodename}")
     assert "token-canary-1" not in str(db.execute("select message from ops.run_events").fetchall())
+
+
+def test_a_worker_warns_once_of_a_secret_that_is_too_short_to_be_masked(cli, db, monkeypatch):
+    monkeypatch.setenv("WORK_PIN", "1234")
+    run_id = queue(db)
+
+    worker = cli("ops", "work", "--kind", "deploy", "--secret", "WORK_PIN", "--once", "--", "true")
+
+    assert (worker.returncode, status(db, run_id)) == (0, "success")
+    assert worker.stderr.count("secret.too_short") == 1
+    assert "WORK_PIN" in worker.stderr
 
 
 def test_a_worker_without_its_secret_does_not_start(cli):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -100,11 +101,70 @@ def an_approval_is_given_once_in_time_and_by_somebody_else(db: DB) -> None:
     clock.freeze()
     called(db, "define_environment", p_project_id="proj-123", p_env="staging", p_needs_approval=True)
     own, late, twice = (queue(db, p_actor="ada") for _ in range(3))
+    ((login,),) = db.execute("select session_user").fetchall()
+    by_login = queue(db)
     assert refused(db, "decide_approval", own, "approved", "mine", "ada") == "RN010"
+    assert refused(db, "decide_approval", own, "approved", "mine", login) == "RN010"
+    assert refused(db, "decide_approval", by_login, "approved", "mine", "eva") == "RN010"
     value(db, "decide_approval", twice, "approved", "good", "eva")
     assert refused(db, "decide_approval", twice, "rejected", "bad", "eva") == "RN010"
     clock.advance(timedelta(hours=24))
     assert refused(db, "decide_approval", late, "approved", "good", "eva") == "RN010"
+
+
+def an_approval_is_given_to_a_run_that_waits_for_it(db: DB) -> None:
+    """O-02"""
+    called(db, "define_environment", p_project_id="proj-123", p_env="staging", p_needs_approval=True)
+    run_id = queue(db, p_actor="ada")
+    db.execute("select holdfast.unpark(array[%s]::bigint[], 'by hand', 'ada', true)", [run(db, run_id)["step_id"]])
+    claim(db)
+    event(db, run_id)
+    assert refused(db, "decide_approval", run_id, "rejected", "no", "eva") == "RN010"
+
+
+def a_run_that_waits_for_approval_is_unparked_by_the_decision_alone(db: DB) -> None:
+    """O-02: not by whoever queued it"""
+    called(db, "define_environment", p_project_id="proj-123", p_env="staging", p_needs_approval=True)
+    step_id = run(db, queue(db, p_actor="ada"))["step_id"]
+    with login_for(db, "hf_operator", "default") as operator:
+        assert state_of(operator, "select holdfast.unpark_steps(array[%s]::bigint[])", step_id) == "RN005"
+    assert claim(db) is None
+
+
+def only_a_start_parks_runs_for_approval(db: DB) -> None:
+    step_id = run(db, queue(db))["step_id"]
+    assert db.execute("select holdfast.park_steps(array[%s]::bigint[], 'approval')", [step_id]).fetchall() == []
+
+
+def only_its_face_starts_a_run(db: DB) -> None:
+    """X-15: approvals and strict projects bind who calls the kernel directly, too"""
+    plan = Jsonb([{"name": "one", "kind": "ops:deploy"}])
+    with login_for(db, "hf_producer", "default") as producer:
+        producer.execute("set holdfast.is_by_face = 'true'")  # any login can set a custom setting
+        assert state_of(producer, "select holdfast.start_step('ops.run', 'ops:deploy', queue => 'ops')") == "RN005"
+        start_run = "select holdfast.start_run('flow.task', 'x', 'ops.run', %s)"
+        assert state_of(producer, start_run, plan) == "RN005"
+    assert claim(db) is None
+
+
+def an_id_belongs_to_one_run(db: DB) -> None:
+    given = Jsonb({"run_id": queue(db)})
+    start = "select holdfast.make_step('ops.run', 'ops:deploy', %s, 'ops', is_by_face => true)"
+    assert state_of(db, start, given) == "RN003"
+
+
+def two_pushes_of_one_ref_at_once_leave_the_newer(db: DB) -> None:
+    """The older one is not committed yet when the newer one looks for it"""
+    queue(db)  # the queue is there: its first starts wait for each other
+    called(db, "define_project", p_project_id="p", p_repository="o/r")
+    called(db, "define_environment", p_project_id="p", p_env="e", p_branch_pattern="main", p_on_push="cancel_queued")
+
+    def pushed(one: DB, sha: str) -> str:
+        return str(called(one, "queue_push", p_repository="o/r", p_git_ref="main", p_git_sha=sha)[0]["run_id"])
+
+    older: list[str] = []
+    newer = overlapping(db, lambda one: older.append(pushed(one, "a")), lambda two: pushed(two, "b"))
+    assert (status(db, older[0]), status(db, newer)) == ("cancelled", "queued")
 
 
 def a_strict_tenant_knows_its_projects(db: DB) -> None:
@@ -146,6 +206,16 @@ def a_pruned_run_is_known_to_its_tenant_alone(db: DB) -> None:
     assert refused(db, "cancel_run", run_id) == "RN012"
     with login_for(db, "hf_worker", "b") as other:
         assert other.execute("select * from ops.step_of_run(%s)", [run_id]).fetchall() == []
+
+
+def state_of(db: DB, statement: LiteralString, *given: Any) -> str | None:
+    """Execute a statement; give the SQLSTATE that it was refused with."""
+    try:
+        with db.transaction():
+            db.execute(statement, given)
+    except psycopg.Error as error:
+        return error.sqlstate
+    return None
 
 
 def queued_or_refused(db: DB, key: str) -> str | None:
@@ -193,11 +263,20 @@ GUARDS = [
     mutant("a lease rewritten by each event", an_event_rewrites_the_lease_after_a_third_of_it,
            Cut("report_on", "third", "is_old constant boolean := true;")),
     mutant("approved twice", an_approval_is_given_once_in_time_and_by_somebody_else,
-           Cut("ops.decide_approval", "once", "if false then")),
+           Cut("ops.decide_approval", "waiting", "if false then")),
     mutant("approved too late", an_approval_is_given_once_in_time_and_by_somebody_else,
            Cut("ops.decide_approval", "late", "if false then")),
     mutant("approved by oneself", an_approval_is_given_once_in_time_and_by_somebody_else,
            Cut("ops.decide_approval", "own", "if false then")),
+    mutant("approved while it runs", an_approval_is_given_to_a_run_that_waits_for_it,
+           Cut("ops.decide_approval", "waiting", "if false then")),
+    mutant("unparked by anybody", a_run_that_waits_for_approval_is_unparked_by_the_decision_alone,
+           Cut("unpark_steps", "face", "if false then")),
+    mutant("parked for approval by anybody", only_a_start_parks_runs_for_approval, Cut("park_steps", "face")),
+    mutant("started by anybody", only_its_face_starts_a_run, Cut("make_step", "face", ";")),
+    mutant("planned by anybody", only_its_face_starts_a_run, Cut("initial_state", "face", "if false then")),
+    mutant("facts of another run", an_id_belongs_to_one_run, Cut("ops.record_moves", "facts", "if false then")),
+    mutant("pushes that do not wait", two_pushes_of_one_ref_at_once_leave_the_newer, Cut("ops.queue_push", "push")),
     mutant("strict in name only", a_strict_tenant_knows_its_projects,
            Cut("ops.new_environment", "strict", "where false) then")),
     mutant("runs of any tenant", a_login_reaches_the_runs_of_its_tenants,

@@ -158,7 +158,8 @@ def test_manual_and_stale_runs_are_cancelled_by_the_printed_statements(
 ) -> None:
     """O-67, O-72, C-84, X-11: the UPDATE passes the view's trigger and leaves its event"""
     clock.set(datetime.now(UTC) - seconds(400))  # NOW() in the document is the server's
-    manual, stale, started, waiting = (queue(db) for _ in range(4))
+    manual, stale = queue(db), queue(db, metadata={"reason": "hotfix", "author": "ann"})
+    started, waiting = queue(db), queue(db)
     assert [claim(db) for _ in range(3)] == [manual, stale, started]
     event(db, started)
     clock.set(datetime.now(UTC) - seconds(60))
@@ -172,10 +173,11 @@ def test_manual_and_stale_runs_are_cancelled_by_the_printed_statements(
         "cancelled", "cancelled", "running", "claimed", "claimed"]  # fmt: skip
     assert run(db, manual)["metadata"]["cancelled_by"] == "user-456"
     metadata = run(db, stale)["metadata"]
-    assert (metadata["cancelled_by"], metadata["reason"], metadata["original_worker"]) == (
+    assert (metadata["cancelled_by"], metadata["reason"], metadata["original_worker"], metadata["author"]) == (
         "system",
         "Stale run (claimed for >5 minutes without events)",
         "worker-001",
+        "ann",
     )
     assert [each for each in events(db, stale) if "cancelled" in each[1]] == [("warn", "Run finished: cancelled")]
 

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import Fail, Holdfast, RetryPolicy, RunFailed
 from holdfast.errors import BadDefinition, BadInput, ProgramFailed, Rejected
+from holdfast.masking import Masker
 from holdfast.models import Retry, Snooze
 from holdfast.ops import OpsCtx, OpsRun
 from holdfast.testing import Clock
@@ -277,3 +278,52 @@ def test_bad_arguments_of_a_shell_fail_the_execution(hf: Holdfast, db: DB) -> No
 
     assert refused == ["argv", "argv", "argv", "cwd", "keep_log"]
     assert violations(db) == []
+
+
+def test_a_run_that_expired_in_the_queue_is_cancelled_and_not_executed(hf: Holdfast, db: DB, clock: Clock) -> None:
+    """C-41: the worker's claim knows no time in the queue; here the monitor has not come yet"""
+    executed: list[str] = []
+
+    @hf.ops("deploy")
+    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
+        executed.append(run.run_id)
+
+    clock.freeze()
+    late, in_time = queue(hf, ttl="30s"), queue(hf, ttl="2m", key="other")
+    clock.advance(seconds(31))
+    work(hf)
+
+    assert executed == [in_time.id]
+    assert (status(db, late.id), status(db, in_time.id)) == ("cancelled", "success")
+    assert {name: metadata(db, late)[name] for name in ("cancelled_by", "reason")} == {
+        "cancelled_by": "system", "reason": "Run expired in the queue"}  # fmt: skip
+    assert violations(db) == []
+
+
+def test_errors_and_notes_are_masked_by_name_and_a_digest_by_value(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-15: in events and in metadata, as errors of tasks are"""
+    at_once(db)
+    masked = Masker(["digest-canary"])
+    monkeypatch.setattr("holdfast.masking.known", masked)
+    error = "GET https://ann:hunter2pw@host/a failed, {'Authorization': 'Bearer abc.def.ghi'}"
+
+    @hf.ops("deploy")
+    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
+        ctx.artifact("image", "x", digest="sha256:digest-canary")
+        raise ValueError(error)
+
+    @hf.ops("failing")
+    def failing(ctx: OpsCtx, run: OpsRun) -> None:
+        raise Fail(error)
+
+    runs = [queue(hf), queue(hf, kind="failing", key="other")]
+    work(hf)
+
+    written = str([(events(db, each.id), metadata(db, each)) for each in runs])
+    written += str(db.execute("select error::text from holdfast.steps").fetchall())
+    assert [word for word in ("hunter2pw", "abc.def") if word in written] == []
+    assert "https://ann:***@host" in metadata(db, runs[0])["last_error"]
+    assert "https://ann:***@host" in metadata(db, runs[1])["error"]
+    assert db.execute("select digest from ops.artifacts").fetchall() == [("sha256:***",)]

@@ -78,6 +78,17 @@ def test_a_run_that_is_finished_without_an_event_passes_through_running(db: DB) 
     ]
 
 
+def test_an_appended_event_has_the_id_that_was_returned(db: DB) -> None:
+    """O-49, O-51"""
+    run_id = queue(db)
+    claim(db)
+
+    appended = event(db, run_id, "Starting")
+
+    assert event(db, run_id, "Starting") == appended
+    assert db.execute("select event_id from ops.run_events where message = 'Starting'").fetchall() == [(appended,)]
+
+
 def test_each_state_before_the_end_can_be_cancelled(db: DB) -> None:
     """O-12 to O-14, O-64, O-66, O-67"""
     waiting, claimed, running, by_worker = (queue(db) for _ in range(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -240,3 +241,16 @@ def test_an_artifact_can_be_long_and_not_of_negative_size(db: DB) -> None:
     assert refused(db, "add_artifact", run_id, "logs", "y", None, -1) == "RN005"
     assert refused(db, "add_artifact", run_id, "logs", "") == "RN005"
     event(db, run_id)
+
+
+def test_the_time_in_the_queue_begins_when_a_run_is_due(db: DB, clock: Clock) -> None:
+    """C-41"""
+    now = clock.freeze()
+    run_id = queue(db, p_due_at=now + timedelta(hours=2), p_ttl=timedelta(hours=1))
+    clock.advance(timedelta(hours=2, minutes=59))
+    assert value(db, "cancel_stale_runs") == {"cancelled": 0}
+
+    clock.advance(timedelta(minutes=1))
+    assert claim(db) is None
+
+    assert status(db, run_id) == "cancelled"

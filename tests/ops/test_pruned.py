@@ -55,18 +55,19 @@ def test_another_tenants_pruned_run_looks_as_if_it_never_existed(db: DB, clock: 
     assert numbers == []
 
 
-def test_an_id_is_forgotten_with_the_months_of_the_journal(db: DB, clock: Clock) -> None:
+def test_ids_and_webhook_deliveries_are_forgotten_with_the_months_of_the_journal(db: DB, clock: Clock) -> None:
     """X-16"""
     run_id, _ = pruned_run(db, clock)
-    known = "select count(*) from ops.pruned_runs"
+    called(db, "record_delivery", p_source="github", p_delivery="d1", p_event="push", p_outcome="queued")
+    known = "select (select count(*) from ops.pruned_runs), (select count(*) from ops.deliveries)"
     clock.advance(days(180))
     sweep(db)
-    assert db.execute(known).fetchone() == (1,)
+    assert db.execute(known).fetchone() == (1, 1)
 
     clock.advance(days(40))
     sweep(db)
 
-    assert db.execute(known).fetchone() == (0,)
+    assert db.execute(known).fetchone() == (0, 0)
     assert refused(db, "cancel_run", run_id) == "RN004"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from psycopg import Connection
 
 from holdfast.testing import Clock
 from kernel.steps import PATIENCE, at_once, seconds, until_blocked
-from ops.runs import claim, event, finish, queue, refused, run, status, value
+from ops.runs import called, claim, event, finish, queue, refused, run, status, value
 
 DB = Connection[Any]
 
@@ -125,6 +126,36 @@ def test_a_run_that_the_monitor_gets_to_first_takes_no_event(db: DB, dsn: str, c
 
     assert answers == ["RN010"]
     assert status(db, run_id) == "cancelled"
+
+
+@pytest.mark.own_database
+def test_an_approval_in_time_stands_though_the_monitor_read_it_as_expired(db: DB, dsn: str, clock: Clock) -> None:
+    """It is committed after the monitor's snapshot, and before the monitor locks the run"""
+    clock.freeze()
+    called(db, "define_environment", p_project_id="proj-123", p_env="staging", p_needs_approval=True)
+    run_id = queue(db, p_actor="ada")
+    clock.advance(timedelta(hours=23))
+    with psycopg.connect(dsn) as approver, psycopg.connect(dsn, autocommit=True) as monitor:
+        assert value(approver, "decide_approval", run_id, "approved", "good", "eva") == "approved"
+        db.execute(
+            """create or replace function holdfast.matches_any(wanted text[], value text) returns boolean
+               language plpgsql immutable as $$
+               begin
+                 perform pg_advisory_xact_lock_shared(17);
+                 return matches_any.wanted is null or matches_any.value = any (matches_any.wanted);
+               end $$"""
+        )
+        db.execute("select pg_advisory_lock(17)")
+        clock.advance(timedelta(hours=2))
+        thread = threading.Thread(target=lambda: value(monitor, "cancel_stale_runs"))
+        thread.start()
+        until_blocked(db, monitor.info.backend_pid)
+        approver.commit()
+        db.execute("select pg_advisory_unlock(17)")
+        thread.join(PATIENCE)
+
+    assert status(db, run_id) == "queued"
+    assert db.execute("select decision from ops.approvals").fetchall() == [("approved",)]
 
 
 def test_a_finish_and_a_cancel_at_once_leave_one_end(db: DB, dsn: str) -> None:

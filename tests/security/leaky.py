@@ -43,6 +43,7 @@ if "LEAKY_OUT" in os.environ:
 
 @hf.on("work.*")
 @hf.on("flow.*")
+@hf.on("ops.*")
 def hear(event: Event) -> None:
     heard.append(event)
     if "LEAKY_OUT" in os.environ:

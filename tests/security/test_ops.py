@@ -93,6 +93,50 @@ def test_each_role_does_its_part_and_no_other(login: Login, db: DB) -> None:
     assert worker.execute(statement, [stale]).rowcount == 0  # it is not stale
 
 
+def test_a_login_cannot_decide_on_its_own_run_under_another_name(login: Login, db: DB) -> None:
+    """O-02: neither as a person if it queued as itself, nor as itself if it queued as a person"""
+    called(db, "define_environment", p_project_id="p", p_env="prod", p_needs_approval=True)
+    one, other = login("hf_operator"), login("hf_operator")
+    name = one.info.user
+    as_itself = queue(one, p_project_id="p", p_env="prod")
+    as_ann = queue(one, p_project_id="p", p_env="prod", p_actor="ann")
+
+    assert refused(one, "decide_approval", as_itself, "approved", "mine", "bob") == "RN010"
+    assert refused(one, "decide_approval", as_ann, "approved", "mine") == "RN010"
+    assert refused(one, "decide_approval", as_ann, "approved", "mine", name) == "RN010"
+    assert value(other, "decide_approval", as_itself, "approved", "good") == "approved"
+    assert value(one, "decide_approval", as_ann, "approved", "good", "bob") == "approved"  # a login for many persons
+
+
+def test_no_login_starts_a_run_or_unparks_one_past_the_functions_of_ops(login: Login, db: DB) -> None:
+    """X-15: whatever settings it makes up"""
+    called(db, "define_environment", p_project_id="p", p_env="prod", p_needs_approval=True)
+    waiting = queue(db, p_project_id="p", p_env="prod", p_actor="ada")
+    ((step_id,),) = db.execute("select step_id from ops.run_facts where run_id = %s", [waiting]).fetchall()
+    given = Jsonb({"run_id": waiting, "project_id": "p", "env": "prod", "queued_by": "ceo"})
+    plan = Jsonb([{"name": "one", "kind": "ops:deploy"}])
+    for role in ("hf_producer", "hf_worker", "hf_operator"):
+        caller = login(role)
+        caller.execute("select set_config('holdfast.is_by_face', 'true', false)")
+        for statement, parameters in (
+            ("select holdfast.start_step('ops.run', 'ops:deploy', %s, queue => 'ops')", [given]),
+            ("select holdfast.start_run('flow.task', 'x', 'ops.run', %s)", [plan]),
+            ("select holdfast.stage_steps(), holdfast.take_staged('ops.run')", []),
+        ):
+            with pytest.raises(psycopg.Error) as exc_info:
+                caller.execute(statement, parameters)
+            assert exc_info.value.sqlstate == "RN005", statement
+        for function in ("make_step('ops.run', 'ops:deploy', is_by_face => true)", "unpark('{1}', 'x', 'y', true)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                caller.execute(f"select holdfast.{function}")
+    operator = login("hf_operator")
+    with pytest.raises(psycopg.Error) as exc_info:
+        operator.execute("select holdfast.unpark_steps(array[%s]::bigint[], 'mine', 'ada')", [step_id])
+    assert exc_info.value.sqlstate == "RN005"
+    assert claim(db) is None
+    assert db.execute("select * from holdfast.violations()").fetchall() == []
+
+
 CALLS = [
     ("hf_producer", "queue_run", ("p", "staging", "sha", "main")),
     ("hf_producer", "queue_push", ("org/app", "refs/heads/main", "sha")),
@@ -103,6 +147,7 @@ CALLS = [
     ("hf_worker", "add_artifact", ("{running}", "image", "x")),
     ("hf_worker", "append_output", ("{step}", "{lease}", ["info"], ["x"], [Jsonb({})], ["k"])),
     ("hf_worker", "retry_in_place", ("{step}", "{lease}", 1, "x")),
+    ("hf_worker", "expire_claimed", ("{step}", "{lease}")),
     ("hf_worker", "step_of_run", ("{running}",)),
     ("hf_worker", "finish_run", ("{running}", "success")),
     ("hf_worker", "cancel_stale_runs", ()),

@@ -15,7 +15,6 @@ IDS = re.compile(r"([A-Z])-(\d{2,3})(?:\s*(?:\.\.|…|to)\s*[A-Z]-(\d{2,3}))?")
 NOT_BY_A_TEST = {
     "X-01": "the fixture `template` runs each test that depends on the server on the oldest and on the newest",
     "X-08": "alerts and their sinks are not there yet: Observability",
-    "O-19": "the SQL half is shown by the views; the live page comes with Console",
     "O-45": "live subscriptions come with API; events and runs are read by index until then",
     "O-104": "live subscriptions come with API",
     "O-105": "pages come with Console",

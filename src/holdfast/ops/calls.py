@@ -73,6 +73,11 @@ def retry_in_place(step_id: int, lease_id: int, executions: int, error: str) -> 
     return Call("retry_in_place", timedelta, arguments, schema="ops")
 
 
+def expire_claimed(step_id: int, lease_id: int) -> Call[bool]:
+    """Cancel a held run if it was claimed after its time in the queue was over; return whether it was."""
+    return Call("expire_claimed", bool, {"step_id": step_id, "lease_id": lease_id}, schema="ops")
+
+
 def append_output(
     step_id: int,
     lease_id: int,

@@ -137,7 +137,7 @@ class OpsCtx(Ctx):
             self._own_run().run_id,
             masked.text(type),
             masked.text(place),
-            digest=digest,
+            digest=None if digest is None else masked.text(digest),
             size=size,
             metadata=masked.value(metadata),
             worker=self.worker,
@@ -175,8 +175,14 @@ class OpsCtx(Ctx):
         return {**self.metadata(), **{name: value for name, value in parts.items() if value is not None}}
 
     def begin(self, run: OpsRun) -> None:
-        """Start the run; called by the worker. The event also moves it from claimed to running."""
+        """Start the run; called by the worker. The event also moves it from claimed to running.
+
+        A run that was claimed after its time in the queue was over is cancelled instead, and LeaseLost raised.
+        """
         self.run = run
+        if run.expires_at is not None and self.ask(ops.expire_claimed(self.step_id, self.lease_id))[0]:
+            self.tell_to_stop("it expired in the queue")
+            self.stop_now()
         self.append(Entry(f"Started by {self.worker}", payload={"worker": self.worker}))
 
     def append_all(self, entries: Sequence[Entry]) -> None:
@@ -200,8 +206,8 @@ class OpsCtx(Ctx):
                 self.step_id,
                 self.lease_id,
                 entry.level,
-                masking.known.text(storable(entry.message)),
-                payload=masking.known.value(entry.payload),
+                masking.known.shown(storable(entry.message)),
+                payload=masking.known.shown(entry.payload),
                 key=entry.key,
             )
         )

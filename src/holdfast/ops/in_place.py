@@ -157,7 +157,7 @@ class Executions:
                 self._end(_text(error), error)
             case Snooze() | Continue():
                 self._end(f"an ops run cannot {type(error).__name__.lower()}: it runs to its end", error)
-        message = masking.known.text(_text(error.error if isinstance(error, Retry) else error))
+        message = masking.known.shown(_text(error.error if isinstance(error, Retry) else error))
         call = calls.retry_in_place(self._ctx.step_id, self._ctx.lease_id, self._ctx.execution, message[:LONGEST_ERROR])
         delay: timedelta | None = self.insist(lambda: self._ctx.ask(call))[0]
         if delay is None:
@@ -193,7 +193,7 @@ class Executions:
                     time.sleep(pause)
 
     def _end(self, what: str, error: Exception) -> NoReturn:
-        metadata = {"error": masking.known.text(what), "retry_count": self._ctx.execution - 1}
+        metadata = {"error": masking.known.shown(what), "retry_count": self._ctx.execution - 1}
         cause = error.error if isinstance(error, Fail) and isinstance(error.error, BaseException) else error
         raise RunStopped(what, {**self._ctx.failure_metadata(cause), **metadata}) from error
 

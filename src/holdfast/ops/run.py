@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 
@@ -21,6 +22,7 @@ class OpsRun:
     queued_by: str | None = None
     retry_of: str | None = None  # the run that it repeats
     rollback_of: str | None = None  # the run that it undoes
+    expires_at: datetime | None = None  # it is not executed if it was claimed later
 
     def environment(self) -> dict[str, str]:
         """Return the variables that tell programs about the run."""

@@ -280,7 +280,7 @@ def described(error: BaseException) -> dict[str, Any]:
     lines = masking.known.shown("".join(traceback.format_exception(error))).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
     fields = {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
-    metadata = masking.known.value(getattr(error, "metadata", None) if isinstance(error, HoldfastError) else None)
+    metadata = masking.known.shown(getattr(error, "metadata", None) if isinstance(error, HoldfastError) else None)
     return fields if metadata is None else {**fields, "metadata": metadata}
 
 

@@ -39,22 +39,19 @@ class RegistrationRefused(Exception):
 
 
 def check_secrets(dsn: str, registry: Registry, queues: Collection[str]) -> None:
-    """Raise if a handler of these queues lacks a secret; log which secrets are too short to be masked.
+    """Raise if a handler of these queues lacks a secret; log if the DSN's password is too short to be masked.
 
     Handlers of other queues may lack theirs: a worker needs only the secrets of its own queues.
     """
     faults: dict[str, SecretMissing] = {}
-    values = {"the password of the DSN": str(conninfo_to_dict(dsn).get("password") or "")}
+    password = str(conninfo_to_dict(dsn).get("password") or "")
+    if password and not masking.is_maskable(password):
+        why = f"a value of fewer than {masking.LEAST} characters is not masked"
+        log.get("worker").warning("secret.too_short", name="the password of the DSN", why=why)
     for handler in _handlers(registry):
         for secret in handler.signature.secrets:
-            if (fault := secret.fault()) is None:
-                values[secret.env.name] = secret.env.find() or ""
-            elif handler.queue in queues:
+            if (fault := secret.fault()) is not None and handler.queue in queues:
                 faults[f"{handler.kind} takes {secret.name}, but {fault.what}"] = fault
-    for name, value in values.items():
-        if value and not masking.is_maskable(value):
-            why = f"a value of fewer than {masking.LEAST} characters is not masked"
-            log.get("worker").warning("secret.too_short", name=name, why=why)
     if faults:
         raise _missing(faults)
 

@@ -55,7 +55,7 @@ def artifacts(run: RunId, *, wide: WideOption = False, as_json: AsJson = False) 
 
 
 def projects(
-    project: Annotated[str | None, typer.Argument(help="A project to define.")] = None,
+    project: Annotated[str | None, typer.Argument(help="Only this project, or the one to define.")] = None,
     *,
     repository: Annotated[
         str | None, typer.Option("--repository", help="Its repository, owner/name; a webhook's pushes select it.")
@@ -64,44 +64,60 @@ def projects(
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the projects, or define one."""
+    """List the projects, or one of them; with --repository, define it first and list all."""
+    if project is None and repository is not None:
+        raise BadInput("--repository needs a project", where="--repository", next="name the project before it")
     with opened() as connection:
-        if project is not None:
+        if project is not None and repository is not None:
             db.run(connection, calls.define_project(project, repository, tenant))
-        elif repository is not None:
-            raise BadInput("--repository needs a project", where="--repository", next="name the project before it")
         projects, now = reads.projects(connection), clock(connection)
+    if repository is None:
+        projects = [each for each in projects if project in (None, each.project_id)]
     rows = [(p.project_id, p.repository, p.environments, p.created_at, p.created_by, p.tenant) for p in projects]
     _show(PROJECTS, projects, rows, now, wide=wide, as_json=as_json)
 
 
 def environments(
     project: Annotated[str | None, typer.Argument(help="Only environments of this project.")] = None,
-    env: Annotated[str | None, typer.Argument(help="An environment to define.")] = None,
+    env: Annotated[str | None, typer.Argument(help="Only this environment, or the one to define.")] = None,
     *,
     type_: Annotated[str | None, typer.Option("--type", help="dev, staging or prod.")] = None,
     branch: Annotated[str | None, typer.Option("--branch", help="Pushes that queue a run: main, release/*, …")] = None,
-    approval: Annotated[bool, typer.Option("--approval", help="Its runs wait for an approval.")] = False,
+    approval: Annotated[
+        bool | None, typer.Option("--approval/--no-approval", help="Its runs wait for an approval.", show_default=False)
+    ] = None,
     on_push: Annotated[
-        str, typer.Option("--on-push", help="What a push does to older runs: queue, cancel_queued or cancel_all.")
-    ] = "queue",
+        str | None,
+        typer.Option(
+            "--on-push", help="What a push does to older runs: queue (the default), cancel_queued or cancel_all."
+        ),
+    ] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Runs at the same time.")] = None,
     queue_ttl: Annotated[
         timedelta | None,
         typer.Option("--queue-ttl", parser=parse_duration, metavar="DURATION", help="How long a run may wait."),
     ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="The kind of run that a push queues.")] = "deploy",
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="The kind of run that a push queues; by default deploy.")
+    ] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="The tenant of the environment to define.")] = "default",
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List environments, or define one: pass its project, its name and all of its settings."""
-    settings: dict[str, Any] = {"kind_of_place": type_, "branch": branch, "approval": approval, "on_push": on_push,
-                             "concurrency": concurrency, "queue_ttl": queue_ttl, "kind": kind}  # fmt: skip
+    """List environments, or define one: pass its project, its name and all of its settings.
+
+    Settings that are left out get their defaults. Without any setting the environment is only listed.
+    """
+    options = {"kind_of_place": type_, "branch": branch, "approval": approval, "on_push": on_push,
+               "concurrency": concurrency, "queue_ttl": queue_ttl, "kind": kind}  # fmt: skip
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if settings and (project is None or env is None):
+        raise BadInput("settings need a project and an environment", where="ENV", next="name both before the settings")
     with opened() as connection:
-        if project is not None and env is not None:
+        if project is not None and env is not None and settings:
             db.run(connection, calls.define_environment(project, env, **settings, tenant=tenant))
         environments, now = reads.environments(connection, project), clock(connection)
+    environments = [each for each in environments if env in (None, each.name)]
     rows = [
         (e.project_id, e.name, e.type, e.branch_pattern, e.needs_approval, e.on_push, e.kind, e.concurrency,
          e.queue_ttl, e.env_id, e.tenant)

@@ -1,7 +1,9 @@
 -- An ops run (document 002) is one step. Its ends are final; a worker that falls silent loses it to `cancelled`.
-insert into holdfast.machines (machine, subject, policy, moved, label)
-values ('ops.run', 'step', 'ops.run', 'ops.record_moves', 'run')
-on conflict (machine) do update set policy = excluded.policy, moved = excluded.moved, label = excluded.label;
+insert into holdfast.machines (machine, subject, policy, moved, label, started_by, own_parking, unparked_by)
+values ('ops.run', 'step', 'ops.run', 'ops.record_moves', 'run', 'ops.queue_run', 'approval', 'ops.decide_approval')
+on conflict (machine) do update set
+  policy = excluded.policy, moved = excluded.moved, label = excluded.label, started_by = excluded.started_by,
+  own_parking = excluded.own_parking, unparked_by = excluded.unparked_by;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('ops.run', 'queued',    'open', null,        true),

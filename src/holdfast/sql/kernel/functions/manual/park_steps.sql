@@ -1,7 +1,7 @@
 -- Parks those of the steps that are free and due, now or later: no worker claims them until unpark_steps, and each
 -- keeps its due time. `parked_for` says what they wait for, such as an approval. Steps that are held, over, waiting for
--- others or parked for something else do not change. A note on each step has the reason and `actor`, the person that
--- the login acts for. Returns the ids of the parked steps.
+-- others or parked for something else do not change, nor do those that only their face parks for that. A note on each
+-- step has the reason and `actor`, the person that the login acts for. Returns the ids of the parked steps.
 create or replace function holdfast.park_steps(
   ids bigint[], parked_for text, reason text default null, actor text default null)
 returns setof bigint
@@ -23,6 +23,7 @@ begin
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
                 -- Also if no worker serves it or a limit refused it: otherwise it would come back by itself.
                 and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
+                and not holdfast.is_own_parking(l.machine, park_steps.parked_for)  -- guard: face
               order by l.id
                 for update))
     returning s.id)

@@ -1,6 +1,7 @@
 -- Unparks those of the steps that park_steps or their start parked: each has its due time again. Steps that the kernel
--- parked itself are unparked when the kernel's reason is gone. A note on each step has the reason and `actor`, the
--- person that the login acts for. Returns the ids of the unparked steps.
+-- parked itself are unparked when the kernel's reason is gone, and those that only their face unparks are refused. A
+-- note on each step has the reason and `actor`, the person that the login acts for. Returns the ids of the unparked
+-- steps.
 create or replace function holdfast.unpark_steps(ids bigint[], reason text default null, actor text default null)
 returns setof bigint
 language plpgsql security definer
@@ -8,25 +9,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
-  unparked bigint[];
-  queues text[];
+  own record;
 begin
-  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
-  with changed as (
-    update holdfast.steps s
-       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
-     where s.id = any (array(
-             select l.id from holdfast.steps l
-              where l.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
-              order by l.id
-                for update))
-    returning s.id, s.queue)
-  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
-  perform holdfast.set_actor();
-  perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
-  perform holdfast.wake(queues);
-  return query select u.id from unnest(unparked) u (id);
+  select s.id, s.parked_for, m.unparked_by into own
+    from holdfast.steps s join holdfast.machines m on m.machine = s.machine and m.own_parking = s.parked_for
+   where s.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, s.tenant)
+   order by s.id limit 1;
+  if found then  -- guard: face
+    perform holdfast.refuse('RN005', format('step %s is parked for %s and cannot be unparked so', own.id,
+                                            own.parked_for),
+                            format('use %s', own.unparked_by), 'ids');
+  end if;
+  return query
+  select u from holdfast.unpark(unpark_steps.ids, unpark_steps.reason, unpark_steps.actor, is_by_face => false) u;
 end
 $$;
 grant execute on function holdfast.unpark_steps to hf_operator;

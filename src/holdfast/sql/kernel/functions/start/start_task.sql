@@ -9,10 +9,10 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
-                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
-                             limits => start_task.limits, weight => start_task.weight,
-                             key_for => start_task.key_for, batch_key => start_task.batch_key);
+  return holdfast.make_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
+                            start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
+                            limits => start_task.limits, weight => start_task.weight,
+                            key_for => start_task.key_for, batch_key => start_task.batch_key);
 end
 $$;
 grant execute on function holdfast.start_task to hf_producer, hf_worker, hf_operator;

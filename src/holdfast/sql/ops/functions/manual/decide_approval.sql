@@ -31,17 +31,19 @@ begin
   step := held.step;
   facts := held.facts;
   select a.* into approval from ops.run_approvals a where a.step_id = step.id;
-  if approval.step_id is null or approval.decision is not null then  -- guard: once
+  if approval.decision is not null or step.parked_for is distinct from 'approval' then  -- guard: waiting
     perform holdfast.refuse(
-      'RN010', format('run %s %s', facts.run_id, coalesce(
-        format('was %s by %s', approval.decision, approval.decided_by), 'waits for no approval')),
+      'RN010', case when approval.decision is null
+                    then format('run %s is %s and waits for no approval', facts.run_id, step.state)
+                    else format('run %s was %s by %s', facts.run_id, approval.decision, approval.decided_by) end,
       'a run is decided on once; queue or retry it for another decision', 'p_run_id');
   end if;
   if approval.expires_at <= clock then  -- guard: late
     perform holdfast.refuse('RN010', format('the approval of run %s expired at %s', facts.run_id, approval.expires_at),
                             'queue it again with ops.retry_run once it is cancelled', 'p_run_id');
   end if;
-  if approval.requested_by = name then  -- guard: own
+  -- Neither under another name than the one that asked, nor by a login that asked under another name.
+  if approval.requested_by in (name, session_user) or approval.requested_login = name then  -- guard: own
     perform holdfast.refuse('RN010', format('%s queued run %s and cannot decide on it', name, facts.run_id),
                             'somebody else has to approve or reject it', 'p_actor');
   end if;
@@ -50,7 +52,7 @@ begin
          login = case when name <> session_user then session_user end
    where a.step_id = step.id;
   if p_decision = 'approved' then
-    perform from holdfast.unpark_steps(array[step.id], p_reason, name);
+    perform from holdfast.unpark(array[step.id], p_reason, name, is_by_face => true);
   else
     perform holdfast.set_actor('user', name, 'Approval rejected: ' || p_reason);
     perform from holdfast.move_steps(array[

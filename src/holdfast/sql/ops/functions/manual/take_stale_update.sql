@@ -15,7 +15,7 @@ begin
   if new is not distinct from old then
     return new;
   end if;
-  if odd is not null or new.finished_at is null or not new.metadata @> old.metadata
+  if odd is not null or new.finished_at is null or not new.metadata ?& array(select jsonb_object_keys(old.metadata))
      or old.status <> 'claimed' or new.status <> 'cancelled' then  -- guard: statement
     raise exception using errcode = 'RN005',
       message = format('ops.runs cannot be updated so: %s of run %s, %s to %s', coalesce(odd, 'status'), old.run_id,

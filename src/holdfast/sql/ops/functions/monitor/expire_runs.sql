@@ -24,6 +24,7 @@ begin
                     and holdfast.matches_any(expire_runs.tenants, f.tenant)
                   order by f.expires_at limit 1000) end)
          and s.state = 'queued'
+         and (why <> 'Approval expired' or s.parked_for = 'approval')  -- it may be decided meanwhile
        order by s.id
          for update skip locked);
     continue when ids = '{}';

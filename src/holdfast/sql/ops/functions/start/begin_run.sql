@@ -55,22 +55,25 @@ begin
       return facts;
     end if;
   end if;
-  facts.step_id := holdfast.start_step(
+  facts.step_id := holdfast.make_step(
     'ops.run', 'ops:' || run_kind,
     jsonb_strip_nulls(jsonb_build_object(
       'run_id', own_id, 'project_id', begin_run.project_id, 'env_id', place.env_id, 'env', begin_run.env,
       'git_sha', begin_run.git_sha, 'git_ref', begin_run.git_ref, 'queued_by', begin_run.actor,
       'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
-      'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
+      'expires_at', greatest((options ->> 'due_at')::timestamptz, clock)
+                    + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
       || jsonb_build_object('metadata', begin_run.metadata),
     queue => coalesce(known.queue, 'ops'),
     due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
     tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
     actor => begin_run.actor,
-    limits => case when place.concurrency is not null then array['env:' || place.env_id] end);
+    limits => case when place.concurrency is not null then array['env:' || place.env_id] end, is_by_face => true);
   if place.needs_approval then
-    insert into ops.run_approvals (step_id, tenant, requested_by, requested_at, expires_at)
-    values (facts.step_id, begin_run.tenant, begin_run.actor, clock, clock + interval '24 hours');
+    insert into ops.run_approvals (step_id, tenant, requested_by, requested_login, requested_at, expires_at)
+    values (facts.step_id, begin_run.tenant, begin_run.actor,
+            case when options -> 'by_schedule' is null then session_user end,  -- a tick's login asked for nothing
+            clock, clock + interval '24 hours');
   end if;
   select f.* into strict facts from ops.run_facts f where f.run_id = own_id;
   return facts;

@@ -26,6 +26,10 @@ begin
        and ops.matches_branch(e.branch_pattern, p_git_ref)
      order by e.env_id
   loop
+    if place.on_push <> 'queue' then
+      -- One push after the other: each sees the runs of those before it.
+      perform from ops.known_environments e where e.env_id = place.env_id for no key update;  -- guard: push
+    end if;
     key := p_idempotency_key || ':' || place.env_id;
     queue_push.is_new := not exists (select from ops.run_facts f where f.tenant = p_tenant and f.idempotency_key = key);
     facts := ops.begin_run(place.project_id, place.name, p_git_sha, p_git_ref, given, key,

@@ -1,7 +1,7 @@
 -- Queues a run of a project's environment and returns it. Reusing `p_idempotency_key` returns the existing run,
 -- whatever became of it and whatever else the call says. The kind (`p_kind`, else `kind` in the metadata, else deploy)
--- chooses the handlers. A run with `p_due_at` is not claimed before; one with `p_ttl` is cancelled if nobody has
--- claimed it by then. `p_actor` names the person that the login acts for.
+-- chooses the handlers. A run with `p_due_at` is not claimed before; one with `p_ttl` is cancelled if nobody
+-- has claimed it within that time after it was due. `p_actor` names the person that the login acts for.
 create or replace function ops.queue_run(
   p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb default '{}',
   p_idempotency_key text default null, p_kind text default null, p_priority int default 0,

@@ -31,7 +31,7 @@ begin
       place.project_id, place.name, start_for_tick.input ->> 'git_sha', start_for_tick.input ->> 'git_ref',
       ops.checked_metadata(start_for_tick.input -> 'metadata') || '{"trigger": "schedule"}', null,
       jsonb_build_object('kind', start_for_tick.target, 'priority', start_for_tick.options -> 'priority',
-                         'ttl', start_for_tick.options -> 'ttl'),
+                         'ttl', start_for_tick.options -> 'ttl', 'by_schedule', true),
       actor, start_for_tick.tenant)).run_id;
   end loop;
   if ids = '{}' then

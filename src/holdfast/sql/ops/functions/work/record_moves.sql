@@ -12,6 +12,7 @@ declare
   clock constant timestamptz := holdfast.clock();
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   why constant text := nullif(current_setting('holdfast.reason', true), '');
+  made bigint;
 begin
   if record_moves.moves[1].event = 'created' then
     insert into ops.run_facts as f (
@@ -32,6 +33,10 @@ begin
           queued_by = excluded.queued_by, retry_of = excluded.retry_of, rollback_of = excluded.rollback_of,
           metadata = excluded.metadata
       where f.step_id is null and f.tenant = excluded.tenant;
+    get diagnostics made = row_count;
+    if made < cardinality(record_moves.moves[1].step_ids) then  -- guard: facts; new runs are one move
+      perform holdfast.refuse('RN003', 'the id of a new run is in use', 'queue a run with ops.queue_run');
+    end if;
     return;
   end if;
   update ops.run_facts f
