@@ -6413,10 +6413,17 @@ CREATE FUNCTION holdfast.initial_state(machine text, subject text) RETURNS text
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  state constant text := (
-    select min(s.state) from holdfast.machine_states s join holdfast.machines m on m.machine = s.machine
-     where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
+  state text;
+  starter text;
 begin
+  select min(s.state), min(m.started_by) into state, starter
+    from holdfast.machine_states s join holdfast.machines m on m.machine = s.machine
+   where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial;
+  if starter is not null then  -- guard: face
+    perform holdfast.refuse('RN005', format('a %s of %s cannot be started so', initial_state.subject,
+                                            initial_state.machine),
+                            format('start it with %s', starter), 'machine');
+  end if;
   if state is null then
     perform holdfast.refuse('RN005', format('there is no machine %s for a %s', initial_state.machine,
                                             initial_state.subject),
@@ -6631,6 +6638,44 @@ CREATE FUNCTION holdfast.is_overruled(name text, tenant text, rule jsonb) RETURN
            WHERE ((a.name = is_overruled.name) AND (a.tenant = is_overruled.tenant) AND (a.event = 'defined'::text) AND (a.actor_kind = 'worker'::text) AND (a.payload = is_overruled.rule) AND (a.id < ( SELECT max(p.id) AS max
                     FROM holdfast.limit_changes p
                    WHERE ((p.name = is_overruled.name) AND (p.tenant = is_overruled.tenant) AND (p.event = ANY (ARRAY['defined'::text, 'forgotten'::text])) AND (p.actor_kind = 'user'::text))))))) AS "exists";
+END;
+
+
+--
+-- Name: machines; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machines (
+    machine text NOT NULL,
+    subject text NOT NULL,
+    policy text,
+    closing text,
+    moved text,
+    label text NOT NULL,
+    window_size integer,
+    admits text,
+    counts_admitted text,
+    moved_by text[],
+    halted_by text,
+    started_by text,
+    own_parking text,
+    unparked_by text,
+    CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
+    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL))),
+    CONSTRAINT window_is_positive CHECK ((window_size > 0))
+);
+
+
+--
+-- Name: is_own_parking(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_own_parking(machine text, parked_for text) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (EXISTS ( SELECT
+            FROM holdfast.machines m
+           WHERE ((m.machine = is_own_parking.machine) AND (m.own_parking = is_own_parking.parked_for)))) AS "exists";
 END;
 
 
@@ -8184,6 +8229,154 @@ $$;
 
 
 --
+-- Name: make_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.make_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval, batch_key text DEFAULT NULL::text, is_by_face boolean DEFAULT false) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  due timestamptz := coalesce(make_step.due_at, clock);
+  parked_due timestamptz;
+  kind_queue text;
+  own_policy text;
+  kind_limits text[];
+  kind_weight text;
+  call_weight numeric;
+  kind_batch int;
+  kind_by text;
+  own_batch_key text;
+  own_limits text[];
+  own_weight numeric;
+  is_known_queue boolean;
+  has_rules boolean;
+  is_awaited boolean;
+  into_queue text;
+  hash bytea;
+  own_state text;
+  own_id bigint;  -- allocated with the key
+  step_id bigint;
+  step_machine text;
+begin
+  if (holdfast.is_name(make_step.kind) and make_step.priority between 0 and 9
+      and coalesce(pg_column_size(make_step.input) <= 1048576 and holdfast.is_in_reach(make_step.due_at), true)
+      and coalesce(holdfast.is_name(make_step.key, 400), true)
+      and coalesce(holdfast.is_name(make_step.unique_key, 400), true)
+      and coalesce(holdfast.is_name(make_step.actor), true)) is not true then  -- a call costs more
+    perform holdfast.check_start(make_step.kind, make_step.input, make_step.priority);
+    perform holdfast.check_name('key', make_step.key, 400);
+    perform holdfast.check_name('unique_key', make_step.unique_key, 400);
+    perform holdfast.check_due(make_step.due_at);
+    perform holdfast.check_name('actor', make_step.actor);
+  end if;
+  if (holdfast.is_name(make_step.tenant) and holdfast.matches_any(allowed, make_step.tenant)) is not true then
+    perform holdfast.check_tenant(make_step.tenant);
+  end if;
+  -- All lookups of a start in one statement: each further one costs as much as several of them.
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
+         case when t.phase = 'open' then due end,
+         exists (select from holdfast.queues q
+                  where q.queue = coalesce(make_step.queue, k.queue, 'default')
+                    and q.top_priority >= make_step.priority),
+         exists (select from holdfast.limits),
+         exists (select from holdfast.workers w  -- usually none sleeps: a start then sends no hint
+                  where w.is_asleep and w.queue = coalesce(make_step.queue, k.queue, 'default'))
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
+         due, is_known_queue, has_rules, is_awaited
+    from (select) one
+    left join holdfast.kinds k  -- as kinds_of has it, at half the cost
+      on k.kind = make_step.kind and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = make_step.kind and o.tenant = make_step.tenant)
+           then make_step.tenant else '*' end
+    left join (holdfast.machine_states t join holdfast.machines m on m.machine = t.machine and m.subject = 'step')
+      on t.machine = make_step.machine and t.is_initial
+     and (m.started_by is null or make_step.is_by_face);  -- guard: face
+  if own_state is null then
+    perform holdfast.initial_state(make_step.machine, 'step');  -- which refuses the machine
+  end if;
+  into_queue := coalesce(make_step.queue, kind_queue, 'default');
+  if make_step.policy is not null then
+    perform holdfast.check_policies(array[make_step.policy]);
+    own_policy := coalesce((select p.policy from holdfast.policies p
+                             where p.policy = holdfast.policy_name(make_step.policy, make_step.tenant)),
+                           make_step.policy);
+  end if;
+  if make_step.parked_for is not null then
+    perform holdfast.check_parking(make_step.parked_for);
+    if due is null then
+      perform holdfast.refuse(
+        'RN005', format('a step of %s does not begin due and cannot be parked', make_step.machine),
+        'park it when it is admitted');
+    end if;
+    parked_due := due;
+    due := null;
+  end if;
+  if make_step.key_for is not null then
+    perform holdfast.check_key_for(make_step.key, make_step.key_for);
+  end if;
+  if make_step.key is not null then
+    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
+    hash := sha256(convert_to(
+      case when make_step.machine = 'work.task' then '' else make_step.machine || E'\n' end
+      || make_step.kind || ' ' || coalesce(make_step.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    step_id := holdfast.take_key(make_step.tenant, make_step.key, own_id::text, hash, make_step.key_for)::bigint;
+    if step_id <> own_id then
+      return step_id;
+    end if;
+  end if;
+  if has_rules or num_nonnulls(make_step.limits, make_step.weight, kind_limits, kind_weight, call_weight) > 0 then
+    own_limits := holdfast.limits_for(make_step.limits, kind_limits, make_step.input);
+    own_weight := holdfast.weight_for(make_step.weight, kind_weight, call_weight, make_step.input);
+    perform holdfast.check_charge(own_limits, own_weight, into_queue, make_step.kind, make_step.tenant);
+  end if;
+  if kind_batch > 1 or make_step.batch_key is not null then
+    own_batch_key := holdfast.batch_key_for(make_step.batch_key, kind_batch, kind_by, make_step.input);
+  end if;
+  if not is_known_queue then
+    perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
+    perform holdfast.remember_queues(array[into_queue], array[make_step.priority]);
+  end if;
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
+                                parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), make_step.machine, own_state, make_step.kind, into_queue,
+            make_step.tenant, own_policy, make_step.unique_key, make_step.priority, due, parked_due,
+            make_step.parked_for, clock, coalesce(make_step.input, '{}'), own_limits, own_weight, own_batch_key)
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id, s.machine into step_id, step_machine from holdfast.steps s
+     where s.tenant = make_step.tenant and s.unique_key = make_step.unique_key and s.finished_at is null;
+    continue when not found;  -- it ended in between: insert again
+    if step_machine <> make_step.machine then
+      perform holdfast.refuse(
+        'RN003', format('unique_key %s is in use by step %s of %s', make_step.unique_key, step_id, step_machine),
+        format('use another unique_key for a step of %s', make_step.machine));
+    end if;
+    update holdfast.keys k set id = step_id::text where k.tenant = make_step.tenant and k.key = make_step.key;
+    return step_id;
+  end loop;
+  if make_step.actor is not null then
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                  login)
+    values (clock, make_step.tenant, make_step.machine, 'new', 'created', own_state,
+            coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), make_step.actor, step_id, 0,
+            case when make_step.actor <> session_user then session_user end);
+  end if;
+  if due is not null and is_awaited then
+    perform holdfast.wake(array[into_queue]);
+  end if;
+  return step_id;
+end
+$$;
+
+
+--
 -- Name: mark_asleep(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -8931,6 +9124,7 @@ begin
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
                 -- Also if no worker serves it or a limit refused it: otherwise it would come back by itself.
                 and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
+                and not holdfast.is_own_parking(l.machine, park_steps.parked_for)  -- guard: face
               order by l.id
                 for update))
     returning s.id)
@@ -9801,28 +9995,6 @@ CREATE FUNCTION holdfast.policy_name(policy text, tenant text) RETURNS text
              ELSE (' for tenant '::text || tenant)
          END);
 END;
-
-
---
--- Name: machines; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.machines (
-    machine text NOT NULL,
-    subject text NOT NULL,
-    policy text,
-    closing text,
-    moved text,
-    label text NOT NULL,
-    window_size integer,
-    admits text,
-    counts_admitted text,
-    moved_by text[],
-    halted_by text,
-    CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
-    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL))),
-    CONSTRAINT window_is_positive CHECK ((window_size > 0))
-);
 
 
 --
@@ -12489,141 +12661,11 @@ CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- `on conflict` cannot qualify its columns
-declare
-  clock constant timestamptz := holdfast.clock();
-  allowed constant text[] := holdfast.allowed_tenants();
-  due timestamptz := coalesce(start_step.due_at, clock);
-  parked_due timestamptz;
-  kind_queue text;
-  own_policy text;
-  kind_limits text[];
-  kind_weight text;
-  call_weight numeric;
-  kind_batch int;
-  kind_by text;
-  own_batch_key text;
-  own_limits text[];
-  own_weight numeric;
-  is_known_queue boolean;
-  has_rules boolean;
-  is_awaited boolean;
-  into_queue text;
-  hash bytea;
-  own_state text;
-  own_id bigint;  -- allocated with the key
-  step_id bigint;
-  step_machine text;
 begin
-  if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
-      and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
-      and coalesce(holdfast.is_name(start_step.key, 400), true)
-      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)
-      and coalesce(holdfast.is_name(start_step.actor), true)) is not true then  -- a call costs more
-    perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
-    perform holdfast.check_name('key', start_step.key, 400);
-    perform holdfast.check_name('unique_key', start_step.unique_key, 400);
-    perform holdfast.check_due(start_step.due_at);
-    perform holdfast.check_name('actor', start_step.actor);
-  end if;
-  if (holdfast.is_name(start_step.tenant) and holdfast.matches_any(allowed, start_step.tenant)) is not true then
-    perform holdfast.check_tenant(start_step.tenant);
-  end if;
-  -- All lookups of a start in one statement: each further one costs as much as several of them.
-  select k.queue, k.policy, k.limits, k.weight, k.call_weight, k.batch, k.batch_by, t.state,
-         case when t.phase = 'open' then due end,
-         exists (select from holdfast.queues q
-                  where q.queue = coalesce(start_step.queue, k.queue, 'default')
-                    and q.top_priority >= start_step.priority),
-         exists (select from holdfast.limits),
-         exists (select from holdfast.workers w  -- usually none sleeps: a start then sends no hint
-                  where w.is_asleep and w.queue = coalesce(start_step.queue, k.queue, 'default'))
-    into kind_queue, own_policy, kind_limits, kind_weight, call_weight, kind_batch, kind_by, own_state,
-         due, is_known_queue, has_rules, is_awaited
-    from (select) one
-    left join holdfast.kinds k  -- as kinds_of has it, at half the cost
-      on k.kind = start_step.kind and k.tenant = case
-           when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
-           then start_step.tenant else '*' end
-    left join (holdfast.machine_states t join holdfast.machines m on m.machine = t.machine and m.subject = 'step')
-      on t.machine = start_step.machine and t.is_initial;
-  if own_state is null then
-    perform holdfast.initial_state(start_step.machine, 'step');  -- which refuses the machine
-  end if;
-  into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.policy is not null then
-    perform holdfast.check_policies(array[start_step.policy]);
-    own_policy := coalesce((select p.policy from holdfast.policies p
-                             where p.policy = holdfast.policy_name(start_step.policy, start_step.tenant)),
-                           start_step.policy);
-  end if;
-  if start_step.parked_for is not null then
-    perform holdfast.check_parking(start_step.parked_for);
-    if due is null then
-      perform holdfast.refuse(
-        'RN005', format('a step of %s does not begin due and cannot be parked', start_step.machine),
-        'park it when it is admitted');
-    end if;
-    parked_due := due;
-    due := null;
-  end if;
-  if start_step.key_for is not null then
-    perform holdfast.check_key_for(start_step.key, start_step.key_for);
-  end if;
-  if start_step.key is not null then
-    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
-    hash := sha256(convert_to(
-      case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
-      || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
-    own_id := nextval('holdfast.step_ids');
-    step_id := holdfast.take_key(start_step.tenant, start_step.key, own_id::text, hash, start_step.key_for)::bigint;
-    if step_id <> own_id then
-      return step_id;
-    end if;
-  end if;
-  if has_rules or num_nonnulls(start_step.limits, start_step.weight, kind_limits, kind_weight, call_weight) > 0 then
-    own_limits := holdfast.limits_for(start_step.limits, kind_limits, start_step.input);
-    own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
-    perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
-  end if;
-  if kind_batch > 1 or start_step.batch_key is not null then
-    own_batch_key := holdfast.batch_key_for(start_step.batch_key, kind_batch, kind_by, start_step.input);
-  end if;
-  if not is_known_queue then
-    perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
-    perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
-  end if;
-  loop
-    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
-                                parked_due_at, parked_for, created_at, input, limits, weight, batch_key)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine, own_state, start_step.kind, into_queue,
-            start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due, parked_due,
-            start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight, own_batch_key)
-    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
-    returning id into step_id;
-    exit when found;
-    select s.id, s.machine into step_id, step_machine from holdfast.steps s
-     where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
-    continue when not found;  -- it ended in between: insert again
-    if step_machine <> start_step.machine then
-      perform holdfast.refuse(
-        'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
-        format('use another unique_key for a step of %s', start_step.machine));
-    end if;
-    update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
-    return step_id;
-  end loop;
-  if start_step.actor is not null then
-    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
-                                  login)
-    values (clock, start_step.tenant, start_step.machine, 'new', 'created', own_state,
-            coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, step_id, 0,
-            case when start_step.actor <> session_user then session_user end);
-  end if;
-  if due is not null and is_awaited then
-    perform holdfast.wake(array[into_queue]);
-  end if;
-  return step_id;
+  return holdfast.make_step(start_step.machine, start_step.kind, start_step.input, start_step.queue, start_step.key,
+                            start_step.unique_key, start_step.due_at, start_step.priority, start_step.tenant,
+                            start_step.policy, start_step.parked_for, start_step.actor, start_step.limits,
+                            start_step.weight, start_step.key_for, start_step.batch_key);
 end
 $$;
 
@@ -12637,10 +12679,10 @@ CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
-                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
-                             limits => start_task.limits, weight => start_task.weight,
-                             key_for => start_task.key_for, batch_key => start_task.batch_key);
+  return holdfast.make_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
+                            start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
+                            limits => start_task.limits, weight => start_task.weight,
+                            key_for => start_task.key_for, batch_key => start_task.batch_key);
 end
 $$;
 
@@ -13467,6 +13509,40 @@ $$;
 
 
 --
+-- Name: unpark(bigint[], text, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark(ids bigint[], reason text, actor text, is_by_face boolean) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  unparked bigint[];
+  queues text[];
+begin
+  perform holdfast.set_actor('user', coalesce(unpark.actor, session_user), unpark.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (unpark.ids) and holdfast.matches_any(allowed, l.tenant)
+                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
+                and (unpark.is_by_face or not holdfast.is_own_parking(l.machine, l.parked_for))
+              order by l.id
+                for update))
+    returning s.id, s.queue)
+  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(unparked, 'unparked', '{}', unpark.reason, unpark.actor);
+  perform holdfast.wake(queues);
+  return query select u.id from unnest(unparked) u (id);
+end
+$$;
+
+
+--
 -- Name: unpark_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -13553,25 +13629,19 @@ CREATE FUNCTION holdfast.unpark_steps(ids bigint[], reason text DEFAULT NULL::te
     AS $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
-  unparked bigint[];
-  queues text[];
+  own record;
 begin
-  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
-  with changed as (
-    update holdfast.steps s
-       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
-     where s.id = any (array(
-             select l.id from holdfast.steps l
-              where l.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
-              order by l.id
-                for update))
-    returning s.id, s.queue)
-  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
-  perform holdfast.set_actor();
-  perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
-  perform holdfast.wake(queues);
-  return query select u.id from unnest(unparked) u (id);
+  select s.id, s.parked_for, m.unparked_by into own
+    from holdfast.steps s join holdfast.machines m on m.machine = s.machine and m.own_parking = s.parked_for
+   where s.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, s.tenant)
+   order by s.id limit 1;
+  if found then  -- guard: face
+    perform holdfast.refuse('RN005', format('step %s is parked for %s and cannot be unparked so', own.id,
+                                            own.parked_for),
+                            format('use %s', own.unparked_by), 'ids');
+  end if;
+  return query
+  select u from holdfast.unpark(unpark_steps.ids, unpark_steps.reason, unpark_steps.actor, is_by_face => false) u;
 end
 $$;
 
@@ -15938,17 +16008,26 @@ CREATE FUNCTION ops.age_rows(batch integer) RETURNS integer
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  since constant timestamptz := holdfast.clock() - (  -- as holdfast.prunings
+    select r.keep + interval '1 month' from holdfast.history_rule('journal') r);
   aged int;
+  delivered int;
 begin
   delete from ops.pruned_runs p
    where p.run_id = any (array(
            select o.run_id from ops.pruned_runs o
-            where o.pruned_at < holdfast.clock() - (  -- as holdfast.prunings
-                    select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+            where o.pruned_at < since
             order by o.pruned_at
             limit age_rows.batch));
   get diagnostics aged = row_count;
-  return aged;
+  delete from ops.deliveries d
+   using (select o.tenant, o.source, o.delivery from ops.deliveries o
+           where o.received_at < since
+           order by o.received_at
+           limit age_rows.batch) old
+   where d.tenant = old.tenant and d.source = old.source and d.delivery = old.delivery;
+  get diagnostics delivered = row_count;
+  return aged + delivered;
 end
 $$;
 
@@ -16067,22 +16146,25 @@ begin
       return facts;
     end if;
   end if;
-  facts.step_id := holdfast.start_step(
+  facts.step_id := holdfast.make_step(
     'ops.run', 'ops:' || run_kind,
     jsonb_strip_nulls(jsonb_build_object(
       'run_id', own_id, 'project_id', begin_run.project_id, 'env_id', place.env_id, 'env', begin_run.env,
       'git_sha', begin_run.git_sha, 'git_ref', begin_run.git_ref, 'queued_by', begin_run.actor,
       'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
-      'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
+      'expires_at', greatest((options ->> 'due_at')::timestamptz, clock)
+                    + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
       || jsonb_build_object('metadata', begin_run.metadata),
     queue => coalesce(known.queue, 'ops'),
     due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
     tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
     actor => begin_run.actor,
-    limits => case when place.concurrency is not null then array['env:' || place.env_id] end);
+    limits => case when place.concurrency is not null then array['env:' || place.env_id] end, is_by_face => true);
   if place.needs_approval then
-    insert into ops.run_approvals (step_id, tenant, requested_by, requested_at, expires_at)
-    values (facts.step_id, begin_run.tenant, begin_run.actor, clock, clock + interval '24 hours');
+    insert into ops.run_approvals (step_id, tenant, requested_by, requested_login, requested_at, expires_at)
+    values (facts.step_id, begin_run.tenant, begin_run.actor,
+            case when options -> 'by_schedule' is null then session_user end,  -- a tick's login asked for nothing
+            clock, clock + interval '24 hours');
   end if;
   select f.* into strict facts from ops.run_facts f where f.run_id = own_id;
   return facts;
@@ -16288,17 +16370,19 @@ begin
   step := held.step;
   facts := held.facts;
   select a.* into approval from ops.run_approvals a where a.step_id = step.id;
-  if approval.step_id is null or approval.decision is not null then  -- guard: once
+  if approval.decision is not null or step.parked_for is distinct from 'approval' then  -- guard: waiting
     perform holdfast.refuse(
-      'RN010', format('run %s %s', facts.run_id, coalesce(
-        format('was %s by %s', approval.decision, approval.decided_by), 'waits for no approval')),
+      'RN010', case when approval.decision is null
+                    then format('run %s is %s and waits for no approval', facts.run_id, step.state)
+                    else format('run %s was %s by %s', facts.run_id, approval.decision, approval.decided_by) end,
       'a run is decided on once; queue or retry it for another decision', 'p_run_id');
   end if;
   if approval.expires_at <= clock then  -- guard: late
     perform holdfast.refuse('RN010', format('the approval of run %s expired at %s', facts.run_id, approval.expires_at),
                             'queue it again with ops.retry_run once it is cancelled', 'p_run_id');
   end if;
-  if approval.requested_by = name then  -- guard: own
+  -- Neither under another name than the one that asked, nor by a login that asked under another name.
+  if approval.requested_by in (name, session_user) or approval.requested_login = name then  -- guard: own
     perform holdfast.refuse('RN010', format('%s queued run %s and cannot decide on it', name, facts.run_id),
                             'somebody else has to approve or reject it', 'p_actor');
   end if;
@@ -16307,7 +16391,7 @@ begin
          login = case when name <> session_user then session_user end
    where a.step_id = step.id;
   if p_decision = 'approved' then
-    perform from holdfast.unpark_steps(array[step.id], p_reason, name);
+    perform from holdfast.unpark(array[step.id], p_reason, name, is_by_face => true);
   else
     perform holdfast.set_actor('user', name, 'Approval rejected: ' || p_reason);
     perform from holdfast.move_steps(array[
@@ -16439,6 +16523,30 @@ END;
 
 
 --
+-- Name: expire_claimed(bigint, bigint); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.expire_claimed(step_id bigint, lease_id bigint) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step constant holdfast.steps := ops.held_run(expire_claimed.step_id, expire_claimed.lease_id);
+begin
+  if not exists (select from ops.run_facts f
+                  where f.step_id = step.id and f.status = 'claimed' and f.expires_at <= step.claimed_at) then
+    return false;
+  end if;
+  perform holdfast.set_actor('system', 'system', 'Run expired in the queue');
+  perform from holdfast.move_steps(array[
+    (step.id, step.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move]);
+  perform holdfast.set_actor();
+  return true;
+end
+$$;
+
+
+--
 -- Name: expire_runs(timestamp with time zone, text[]); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -16465,6 +16573,7 @@ begin
                     and holdfast.matches_any(expire_runs.tenants, f.tenant)
                   order by f.expires_at limit 1000) end)
          and s.state = 'queued'
+         and (why <> 'Approval expired' or s.parked_for = 'approval')  -- it may be decided meanwhile
        order by s.id
          for update skip locked);
     continue when ids = '{}';
@@ -16762,6 +16871,7 @@ CREATE TABLE ops.run_approvals (
     decided_at timestamp with time zone,
     login text,
     reason text,
+    requested_login text,
     CONSTRAINT decision_is_whole CHECK (((decision IS NULL) = (decided_at IS NULL))),
     CONSTRAINT known_decision CHECK ((decision = ANY (ARRAY['approved'::text, 'rejected'::text, 'expired'::text, 'cancelled'::text])))
 );
@@ -16837,6 +16947,10 @@ begin
        and ops.matches_branch(e.branch_pattern, p_git_ref)
      order by e.env_id
   loop
+    if place.on_push <> 'queue' then
+      -- One push after the other: each sees the runs of those before it.
+      perform from ops.known_environments e where e.env_id = place.env_id for no key update;  -- guard: push
+    end if;
     key := p_idempotency_key || ':' || place.env_id;
     queue_push.is_new := not exists (select from ops.run_facts f where f.tenant = p_tenant and f.idempotency_key = key);
     facts := ops.begin_run(place.project_id, place.name, p_git_sha, p_git_ref, given, key,
@@ -16927,6 +17041,7 @@ declare
   clock constant timestamptz := holdfast.clock();
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   why constant text := nullif(current_setting('holdfast.reason', true), '');
+  made bigint;
 begin
   if record_moves.moves[1].event = 'created' then
     insert into ops.run_facts as f (
@@ -16947,6 +17062,10 @@ begin
           queued_by = excluded.queued_by, retry_of = excluded.retry_of, rollback_of = excluded.rollback_of,
           metadata = excluded.metadata
       where f.step_id is null and f.tenant = excluded.tenant;
+    get diagnostics made = row_count;
+    if made < cardinality(record_moves.moves[1].step_ids) then  -- guard: facts; new runs are one move
+      perform holdfast.refuse('RN003', 'the id of a new run is in use', 'queue a run with ops.queue_run');
+    end if;
     return;
   end if;
   update ops.run_facts f
@@ -17322,7 +17441,7 @@ begin
       place.project_id, place.name, start_for_tick.input ->> 'git_sha', start_for_tick.input ->> 'git_ref',
       ops.checked_metadata(start_for_tick.input -> 'metadata') || '{"trigger": "schedule"}', null,
       jsonb_build_object('kind', start_for_tick.target, 'priority', start_for_tick.options -> 'priority',
-                         'ttl', start_for_tick.options -> 'ttl'),
+                         'ttl', start_for_tick.options -> 'ttl', 'by_schedule', true),
       actor, start_for_tick.tenant)).run_id;
   end loop;
   if ids = '{}' then
@@ -17450,7 +17569,7 @@ begin
   if new is not distinct from old then
     return new;
   end if;
-  if odd is not null or new.finished_at is null or not new.metadata @> old.metadata
+  if odd is not null or new.finished_at is null or not new.metadata ?& array(select jsonb_object_keys(old.metadata))
      or old.status <> 'claimed' or new.status <> 'cancelled' then  -- guard: statement
     raise exception using errcode = 'RN005',
       message = format('ops.runs cannot be updated so: %s of run %s, %s to %s', coalesce(odd, 'status'), old.run_id,
@@ -27993,6 +28112,23 @@ REVOKE ALL ON FUNCTION holdfast.is_overruled(name text, tenant text, rule jsonb)
 
 
 --
+-- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_own_parking(machine text, parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_own_parking(machine text, parked_for text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_own_worker(tenants text[], allowed text[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -28341,6 +28477,13 @@ REVOKE ALL ON FUNCTION holdfast.make_partitions(ahead integer) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION make_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text, is_by_face boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.make_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval, batch_key text, is_by_face boolean) FROM PUBLIC;
 
 
 --
@@ -28698,16 +28841,6 @@ REVOKE ALL ON FUNCTION holdfast.planned_limits(plan jsonb) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.policy_name(policy text, tenant text) FROM PUBLIC;
-
-
---
--- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
-GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
-GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
-GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
 
 
 --
@@ -29624,6 +29757,13 @@ REVOKE ALL ON FUNCTION holdfast.unhalt_run(run_id uuid, reason text, actor text)
 
 
 --
+-- Name: FUNCTION unpark(ids bigint[], reason text, actor text, is_by_face boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark(ids bigint[], reason text, actor text, is_by_face boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION unpark_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -30404,6 +30544,14 @@ REVOKE ALL ON FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb
 --
 
 REVOKE ALL ON FUNCTION ops.event_id(number bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expire_claimed(step_id bigint, lease_id bigint); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.expire_claimed(step_id bigint, lease_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.expire_claimed(step_id bigint, lease_id bigint) TO hf_worker;
 
 
 --
