@@ -10248,7 +10248,8 @@ begin
                  from jsonb_each(found) f order by f.key;
   return query
   select 'ticks', min(e.rule), count(*), null::bigint, min(e.among) < prunable.most
-    from (select holdfast.rule_text(r) as rule, not holdfast.is_needed_tick(o.tick) as is_gone, count(*) over () as among
+    from (select holdfast.rule_text(r) as rule, not holdfast.is_needed_tick(o.tick) as is_gone,
+                 count(*) over () as among
             from holdfast.history_rule('ticks') r
            cross join lateral (select t as tick from holdfast.ticks t
                                 where t.fired_at <= clock - r.keep and holdfast.matches_any(allowed, t.tenant)

@@ -266,15 +266,9 @@ def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunSt
     return query(connection, Query(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
 
 
-def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
+def story(connection: Connection[Any], id: int | UUID, *, limit: int, is_gone: bool = False) -> list[StoryEntry]:  # noqa: A002
     """Return the latest history of a step or of a run itself, oldest first."""
-    text = STEP_STORY if isinstance(id, int) else RUN_STORY
-    return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
-
-
-def pruned_story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
-    """Return the latest history of what is gone, oldest first; of a run also that of its steps, by their numbers."""
-    text = STEP_STORY if isinstance(id, int) else PRUNED_STORY
+    text = STEP_STORY if isinstance(id, int) else PRUNED_STORY if is_gone else RUN_STORY
     return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
 
 

@@ -98,7 +98,7 @@ def read_pruned(connection: Connection[Any], id: int | UUID, *, story: int) -> P
     removal = retention.removal(connection, id)
     if removal is None:
         raise NotFound(f"there is no task or run {id}", where=str(id), next="find the id with `holdfast runs list`")
-    entries = run_detail.pruned_story(connection, id, limit=story) if story else []
+    entries = run_detail.story(connection, id, limit=story, is_gone=True) if story else []
     return PrunedPage(removal, entries, clock(connection))
 
 

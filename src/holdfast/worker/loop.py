@@ -164,13 +164,13 @@ class Worker:
         await self._connect()
         self.states.enter("recovery")
         await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
-        await self._ticker.look_if_due(is_busy=False, is_asleep=self._hears_hints)
+        await self._ticker.look_if_due(is_busy=False, is_asleep=self._is_asleep and self._listener.hears)
         self.states.enter("polling")
         while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
             # A busy worker is never idle, so no other round would recover.
             await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
-            await self._ticker.look_if_due(is_busy=True, is_asleep=self._hears_hints)
+            await self._ticker.look_if_due(is_busy=True, is_asleep=self._is_asleep and self._listener.hears)
         if self.stop_signals:
             return False
         if self._polled_alone and (self.options.burst or self.claimer.is_through):
@@ -267,10 +267,6 @@ class Worker:
             await wait_for(self._wake, left)
         self._trouble = None
 
-    @property
-    def _hears_hints(self) -> bool:
-        return self._is_asleep and self._listener.hears
-
     async def _fall_asleep(self) -> None:
         waits = []
         for queue in self.options.queues:
@@ -286,7 +282,7 @@ class Worker:
             interval = min(interval, FULL_LOOK)
         self.meters.poll_interval.set(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
-        interval = min(interval, max(0.001, self._ticker.left(is_asleep=self._hears_hints)))
+        interval = min(interval, max(0.001, self._ticker.left(is_asleep=self._is_asleep and self._listener.hears)))
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
             return interval
