@@ -69,6 +69,7 @@ WORKING = {
     "ops.cancel_if_stale",
     "ops.cancel_stale_runs",
     "ops.claim_next_run",
+    "ops.expire_claimed",
     "ops.finish_run",
     "ops.heartbeat",
     "ops.retry_in_place",

@@ -67,7 +67,7 @@ STARTS: dict[str, Callable[[DB, dict[str, Any]], object]] = {
     "start_tasks": lambda db, options: run(
         db, calls.start_tasks([{"name": "mail"}, {"name": "mail", **json(options)}])
     ),
-    "start_step": lambda db, options: run(db, calls.start_step("ops.run", "mail", **options)),
+    "start_step": lambda db, options: run(db, calls.start_step("rules.check", "mail", **options)),
     "start_run": lambda db, options: start_flow(db, node("a"), node("mail", **json(options))),
     "staged_steps": lambda db, options: bulk.start_tasks(
         db, [bulk.Start("mail", "{}"), bulk.Start("mail", "{}", **options)]

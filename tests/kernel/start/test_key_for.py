@@ -29,7 +29,7 @@ def start_by(way: str, key_for: Any) -> Any:
         case "start_task":
             return calls.start_task("mail", {}, key="k", key_for=key_for)
         case "start_step":
-            return calls.start_step("ops.run", "mail", {}, key="k", key_for=key_for)
+            return calls.start_step("rules.check", "mail", {}, key="k", key_for=key_for)
         case "start_tasks":
             given = {} if key_for is None else {"key_for": f"{key_for.total_seconds()} seconds"}
             return calls.start_tasks([{"name": "mail", "key": "k", **given}])

@@ -22,7 +22,7 @@ busy:held     succeeded  done:over=succeeded
 """
 
 
-def start_step(db: DB, machine: str = "ops.run", kind: str = "deploy", given: Any = None, **options: Any) -> int:
+def start_step(db: DB, machine: str = "rules.check", kind: str = "deploy", given: Any = None, **options: Any) -> int:
     return run(db, calls.start_step(machine, kind, given, **options))[0]
 
 
@@ -35,8 +35,8 @@ def test_a_step_of_another_machine_starts_as_a_task_does(db: DB, clock: Clock) -
 
     names = ("machine", "state", "kind", "input", "queue", "policy", "priority", "due_at", "run_id")
     assert [tuple(step_row(db, step)[name] for name in names) for step in (plain, own)] == [
-        ("ops.run", "queued", "deploy", {}, "ops", "slow", 0, now, None),
-        ("ops.run", "queued", "deploy", {"sha": "1f"}, "own", "rules.429", 3, now, None),
+        ("rules.check", "pending", "deploy", {}, "ops", "slow", 0, now, None),
+        ("rules.check", "pending", "deploy", {"sha": "1f"}, "own", "rules.429", 3, now, None),
     ]
     assert [s.step_id for s in claim(db, queue="own")] == [own]
 
@@ -60,10 +60,10 @@ def test_a_key_is_one_machines_and_a_tasks_is_as_before(db: DB) -> None:
         ("no.such", {}, "no.such"),
         ("flow.task", {}, "flow.task"),
         ("no.such", {"unique_key": "u"}, "no.such"),
-        ("ops.run", {"policy": "none"}, "none"),
-        ("ops.run", {"parked_for": "handler"}, "handler"),
-        ("ops.run", {"parked_for": ""}, "parked_for"),
-        ("ops.run", {"actor": "a\x07"}, "actor"),
+        ("rules.check", {"policy": "none"}, "none"),
+        ("rules.check", {"parked_for": "handler"}, "handler"),
+        ("rules.check", {"parked_for": ""}, "parked_for"),
+        ("rules.check", {"actor": "a\x07"}, "actor"),
         ("test.shut", {"parked_for": "approval"}, "test.shut"),
     ],
 )
@@ -101,7 +101,7 @@ def test_the_journal_names_whom_a_start_was_made_for(db: DB) -> None:
 
     created, claimed = journal(db, step=step)
 
-    assert (created.event, created.from_state, created.to_state) == ("created", "new", "queued")
+    assert (created.event, created.from_state, created.to_state) == ("created", "new", "pending")
     assert (created.actor_kind, created.actor, claimed.event) == ("api", "ada", "claimed")
     assert violations(db) == []
 
@@ -110,5 +110,5 @@ def test_a_step_without_a_run_is_called_what_its_face_calls_it(db: DB) -> None:
     task, deploy = start(db), start_step(db)
 
     rows = run_list.newest(db, run_list.Wanted(), run_list.Position(), limit=5).rows
-    assert [follow.glance(db, step).what for step in (task, deploy)] == ["task", "run"]
-    assert {row.id: row.what for row in rows} == {str(task): "task", str(deploy): "run"}
+    assert [follow.glance(db, step).what for step in (task, deploy)] == ["task", "page"]
+    assert {row.id: row.what for row in rows} == {str(task): "task", str(deploy): "page"}
