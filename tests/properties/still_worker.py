@@ -59,6 +59,10 @@ class Lane(Threads):
     def _summon(self) -> None:
         pass
 
+    @property
+    def waiting(self) -> int:
+        return max(0, len(self._waiting) - SLOTS)  # the others would have begun
+
     def next_call(self) -> Unit | None:
         return self._waiting.popleft() if self._waiting else None
 
