@@ -118,20 +118,32 @@ def check_item(item: object) -> None:
     """Raise ItemRefused for an item that a channel made wrongly: an amount that is a float, an id that is no text."""
     if not isinstance(item, Item):
         raise ItemRefused(f"a channel must list Items and Refusals, got {item!r:.60}", reason="item_invalid",
-                          item_id="?")  # fmt: skip
+                          item_id="?", next='use item("7", "49.90", "EUR")')  # fmt: skip
     parts: dict[str, Any] = item._asdict()
     name = check_id(parts["id"])
     for what in ("unit_amount", "compare_at", "cost"):
         units = parts[what]
         if isinstance(units, float):
-            raise ItemRefused(f"{what} is the float {units!r}, which is not exact", reason="float", item_id=name)
+            raise ItemRefused(
+                f"{what} is the float {units!r}, which is not exact",
+                reason="float",
+                item_id=name,
+                where=what,
+                next="write 4990 for 49.90 EUR",
+            )
         if units is not None and (type(units) is not int or abs(units) > LARGEST_AMOUNT):
             raise ItemRefused(f"{what} must be a whole number of minor units, got {units!r:.60}",
-                              reason="item_invalid", item_id=name)  # fmt: skip
+                              reason="item_invalid", item_id=name, where=what, next="write 4990 for 49.90")  # fmt: skip
     for what in ("id", "currency", "sku"):
         _text(parts[what], what, name)
     if item.currency not in EXPONENTS:
-        raise ItemRefused(f"there is no currency {item.currency!r:.40}", reason="currency_unknown", item_id=name)
+        raise ItemRefused(
+            f"there is no currency {item.currency!r:.40}",
+            reason="currency_unknown",
+            item_id=name,
+            where="currency",
+            next="use a code of ISO 4217, such as EUR",
+        )
     check_lists(name, item.tags, item.fields)
 
 
