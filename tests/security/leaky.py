@@ -99,12 +99,14 @@ def leak_of_program(ctx: OpsCtx, run: OpsRun, key: Key = Env.supplied) -> dict[s
             ctx.note(f"using {value}", nested=[value])
             ctx.artifact("image", f"https://u:{value}@host/image", key=value)
             raise ValueError(f"refused {value}")
+        case "named":  # nobody declared it, so only its place in the text shows that it is a secret
+            raise ValueError("GET https://ann:hf-canary@host failed, sent {'Authorization': 'Bearer hf-canary'}")
         case "queued":
             hf.ops.queue("other", env="prod", metadata={"key": value, "token": "kept"}, kind="nobody")
     return {"result": value}
 
 
-OPS_WAYS = ("output", "failed", "raised", "queued")
+OPS_WAYS = ("output", "failed", "raised", "named", "queued")
 
 
 def _leaked(ctx: Ctx, way: str, key: str) -> Any:  # noqa: C901, PLR0912, PLR0915 - one case per way

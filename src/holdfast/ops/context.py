@@ -163,8 +163,7 @@ class OpsCtx(Ctx):
     def metadata(self) -> dict[str, Any]:
         """Return what the run gets as metadata when it ends, besides the handler's result."""
         last = {} if self._last is None else {"exit_code": self._last.exit_code}
-        summary = {"summary": self._summary} if self._summary else {}
-        return {**last, **self._outputs, **summary}
+        return {**last, **self._outputs, **({"summary": self._summary} if self._summary else {})}
 
     def failure_metadata(self, error: BaseException) -> dict[str, Any]:
         """Return what the run gets as metadata when an execution failed."""
@@ -175,13 +174,9 @@ class OpsCtx(Ctx):
         return {**self.metadata(), **{name: value for name, value in parts.items() if value is not None}}
 
     def begin(self, run: OpsRun) -> None:
-        """Start the run; called by the worker. The event also moves it from claimed to running.
-
-        A run that was claimed after its time in the queue was over is cancelled instead, and LeaseLost raised.
-        """
+        """Start the run, or raise LeaseLost if it expired in the queue; called by the worker."""
         self.run = run
         if run.expires_at is not None and self.ask(ops.expire_claimed(self.step_id, self.lease_id))[0]:
-            self.tell_to_stop("it expired in the queue")
             self.stop_now()
         self.append(Entry(f"Started by {self.worker}", payload={"worker": self.worker}))
 

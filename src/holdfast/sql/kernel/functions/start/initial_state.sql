@@ -1,5 +1,5 @@
--- Returns the initial state of a machine, which must be one for that subject (run or step). Refuses a machine whose rows
--- only its face starts.
+-- Returns the initial state of a machine, which must be one for that subject (run or step). Refuses a machine whose
+-- rows only its face starts.
 create or replace function holdfast.initial_state(machine text, subject text)
 returns text
 language plpgsql stable

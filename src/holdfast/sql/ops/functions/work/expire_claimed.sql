@@ -1,4 +1,4 @@
--- Cancels a run that the caller holds if it was claimed after its time in the queue was over, and returns whether it was.
+-- Cancels a run that the caller holds if it was claimed after its time in the queue was over. Returns whether it was.
 create or replace function ops.expire_claimed(step_id bigint, lease_id bigint)
 returns boolean
 language plpgsql security definer
