@@ -24,7 +24,13 @@ def commands(group, path=()):
         else:
             yield (
                 " ".join((*path, name)),
-                {o for p in command.params if not getattr(p, "hidden", False) for o in p.opts if o.startswith("--")},
+                {
+                    option
+                    for each in command.params
+                    if not getattr(each, "hidden", False)
+                    for option in (*each.opts, *each.secondary_opts)
+                    if option.startswith("--")
+                },
             )
 
 

@@ -101,6 +101,27 @@ def a_run_is_queued_by_apply_alone(db: DB) -> None:
         assert refused(producer, "select holdfast.queue_run(%s)", [str(run_id)]) == "RN010"
 
 
+def an_operator_halts_a_run(db: DB) -> None:
+    """R35, X-15: a producer would send the targets that an operator held back"""
+    run_id = previewed(db)
+    applied(db, run_id)
+    with login_for(db, "hf_producer", "*") as producer:
+        assert refused(producer, "select holdfast.pause_run(%s)", [str(run_id)]) == "42501"
+
+
+def a_key_of_a_move_is_not_taken_before_it(db: DB) -> None:
+    """A-85: the event that follows would have the same key"""
+    run_id = previewed(db)
+    assert refused(db, "select rules.write_event(%s, 'custom')", [f"{run_id}:queued:999999"]) == "RN005"
+
+
+def no_try_is_used_up_by_hand(db: DB) -> None:
+    """A-114"""
+    run_id = previewed(db)
+    applied(db, run_id)
+    assert refused(db, "update holdfast.steps set failures = 99 where state = 'QUEUED'") == "RN001"
+
+
 def a_preview_is_kept_until_a_week_after_it_expired(db: DB) -> None:
     clock = Clock(db)
     previewed(db)
@@ -161,6 +182,10 @@ GUARDS = [
     mutant("a run without a plan", a_rule_run_has_a_plan, Cut("rules.record_runs", "plan", "if false then")),
     mutant("a run queued without apply", a_run_is_queued_by_apply_alone,
            Cut("rules.record_runs", "applied", "if false then")),
+    mutant("runs that producers pause", an_operator_halts_a_run, Cut("run_to_halt", "role", "true")),
+    mutant("keys of moves that come later", a_key_of_a_move_is_not_taken_before_it,
+           Cut("rules.derived_event", "reserved", "if false then")),
+    mutant("tries used up by hand", no_try_is_used_up_by_hand, Cut("check_budget_by_hand", "budget", "if false then")),
     mutant("previews that go early", a_preview_is_kept_until_a_week_after_it_expired,
            Cut("rules.unwanted_runs", "age")),
     mutant("price changes that go early", the_ledger_is_kept_for_two_years,

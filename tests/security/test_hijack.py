@@ -26,6 +26,7 @@ RETAINING: list[Call[Any]] = [
     retention_calls.sweep(),
     retention_calls.sweep_now(afresh=True),
     retention_calls.pruned("1"),
+    Call("pruned_steps", object, {"of_run": None}),
     retention_calls.forget_retention(machine="work.task", outcome="succeeded"),
     Call("sweep_state", object, {}),
 ]

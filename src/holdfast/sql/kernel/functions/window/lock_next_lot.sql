@@ -12,13 +12,14 @@ as $$
 declare
   run holdfast.runs;
   room int;
+  ids bigint[];
 begin
   select r.* into run from holdfast.runs r where r.id = lock_next_lot.run_id;
   room := least(coalesce(run.window_size, 5000) - run.live, lock_next_lot.most);
   if room > 0 then
     room := room + (select coalesce(max(k.batch), 0) from holdfast.kinds k);  -- a lot ends between two keys
-    perform from holdfast.steps s
-      where s.id = any (holdfast.next_to_admit(run, run.admitted_until, room)) order by s.id for update;
+    ids := holdfast.next_to_admit(run, run.admitted_until, room);  -- not in the predicate: it would be called per step
+    perform from holdfast.steps s where s.id = any (ids) order by s.id for update;
   end if;
 end
 $$;
