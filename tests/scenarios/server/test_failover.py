@@ -133,7 +133,7 @@ def test_a_server_that_turns_read_only_fails_no_task_and_is_waited_for(
 
     until(lambda: database.is_over(plain, paid), "both were reported")
     assert database.story(plain) == ["claimed", "succeeded"]
-    assert database.story(paid) == ["claimed", "retried", "claimed", "succeeded"]
+    assert database.story(paid) == ["claimed", "succeeded"]  # its transaction had begun, and so may write
     proof.check(database, folder, started=2)
 
 
