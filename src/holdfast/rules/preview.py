@@ -152,7 +152,7 @@ class Evaluated:
 
 
 def _checked(items: Iterator[Any]) -> Iterator[Item | Refusal]:
-    """Return the items; one that a channel made wrongly is a refusal."""
+    """Return the items; a malformed one becomes a refusal."""
     for item in items:
         if type(item) is Refusal or (type(item) is Item and _is_sound(item)):
             yield item

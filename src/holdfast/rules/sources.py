@@ -50,7 +50,7 @@ def origin_of(source: Source) -> str:
 
 
 def _id_of(given: Given) -> Any:
-    """Return an item's id as it was given, which is no text if it cannot be one."""
+    """Return an item's id as it was given; it is not text if it cannot be an id."""
     match given:
         case Item():
             return given.id
@@ -119,7 +119,7 @@ def _with_price(item_id: str, about: Mapping[str, Any], shown: Mapping[str, Pric
 
 
 def once(items: Iterator[T], id_of: Callable[[T], Any]) -> Iterator[T]:
-    """Return the items; after the last raise BadInput if two have one id. An id that is no text is not compared.
+    """Return the items; after the last raise BadInput if two share an id. Ids that are not text are not compared.
 
     Ids are sorted in parts on disk, so that memory stays flat.
     """

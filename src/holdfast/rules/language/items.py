@@ -115,7 +115,7 @@ def check_lists(item_id: str, tags: Any, fields: Any) -> None:
 
 
 def check_item(item: object) -> None:
-    """Raise ItemRefused for an item that a channel made wrongly: an amount that is a float, an id that is no text."""
+    """Raise ItemRefused for a malformed item of a channel: a float as an amount, or an id that is not text."""
     if not isinstance(item, Item):
         raise ItemRefused(f"a channel must list Items and Refusals, got {item!r:.60}", reason="item_invalid",
                           item_id="?", next='use item("7", "49.90", "EUR")')  # fmt: skip
